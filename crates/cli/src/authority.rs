@@ -98,28 +98,18 @@ async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, ref
     let Ok(project) = crate::open::open(root) else { return refusal.into() };
     match subject(&project, &decision.about).await {
         Some((run, hold)) => project.refuse(actor, &run, decision.what, hold.as_ref(), refusal).await.into(),
-        None => refusal.into(),
+        None => project.refuse_about_project(actor, decision.what, refusal).await.into(),
     }
 }
 
-/// The run and the hold that an attempt is about; the run that it came out of, where it is about none.
+/// The run and the hold that an attempt is about.
 async fn subject(project: &Project, about: &Subject<'_>) -> Option<(RunId, Option<HoldId>)> {
-    let named = match about {
+    match about {
         Subject::Run(named) => select::run_or_ended(project.store(), named).await.ok().map(|found| (found.row.run, None)),
         Subject::Hold(named) => match select::hold_name(named) {
             Ok(name) => select::hold(project.store(), &name).await.ok().map(|found| (found.row.run, Some(found.row.hold))),
             Err(_) => None,
         },
         Subject::Project => None,
-    };
-    match named {
-        Some(named) => Some(named),
-        None => outer_run(project).await.map(|run| (run, None)),
     }
-}
-
-/// The run whose task this process runs inside of, where it is one of this project.
-async fn outer_run(project: &Project) -> Option<RunId> {
-    let run = RunId::new(std::env::var("LOCKGATE_RUN").ok()?);
-    project.store().load(&run).await.ok().flatten().map(|_| run)
 }

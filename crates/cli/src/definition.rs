@@ -47,7 +47,7 @@ pub(crate) async fn settle(
         choice = ask(&difference.describe(run), halt).await.map(Choice::from);
         if choice.is_none() && halt.is_halted() {
             print::say("Nothing was changed.");
-            return Ok(Continues::Halted(Exit::by_signal(halt.signal())));
+            return Ok(Continues::Halted(Exit::halted(halt.reason())));
         }
     }
     match difference.settle(run, choice)? {

@@ -9,14 +9,14 @@ use crate::open::Project;
 use crate::print::{self, ERROR, GOOD, HELP, STRONG, WARNING, styled};
 use crate::run_text::{hanging, shown_text};
 use crate::{live, plan_summaries, signals, worktrees};
+use lockgate::definition::is_fault_of_definition;
 use lockgate::sanitize;
 use lockgate::view::{Aborted, HoldView, RunView, run_command};
+use lockgate::worker::adopt_orphans;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::FailureKind;
 use lockgate_engine::run::state::End;
 use lockgate_runner::driver::HoldTimer;
-use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, fire_due, next_hold_timer};
-use lockgate_runner::process::{become_subreaper, keep_reaping};
+use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Paused, fire_due, next_hold_timer};
 use lockgate_runner::runtime::{Clock as _, Runtime, SystemClock};
 use lockgate_store::Store;
 use std::pin::{Pin, pin};
@@ -25,10 +25,9 @@ use std::pin::{Pin, pin};
 pub(crate) fn make_ready() -> Result<Halt, CommandError> {
     let halt = Halt::default();
     signals::listen(&halt)?;
-    if let Err(error) = become_subreaper() {
+    if let Err(error) = adopt_orphans() {
         print::warn(format_args!("what tasks leave behind cannot be adopted: {error}"));
     }
-    tokio::spawn(keep_reaping());
     Ok(halt)
 }
 
@@ -55,13 +54,13 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
         }
         Ok(Paused::Ended) => {
             let exit = ended(project.store(), driver.run()).await?;
-            worktrees::report(&project.root, driver.run());
+            worktrees::report(project.root(), driver.run());
             plan_summaries::print_summaries(project, driver.run()).await;
             exit
         }
         Ok(Paused::Interrupted) => {
             print_stopped(driver.run());
-            Exit::by_signal(halt.signal())
+            Exit::halted(halt.reason())
         }
         Ok(Paused::Waiting) => match (error, over) {
             (Some(error), _) => return Err(error),
@@ -72,7 +71,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             }
             (None, AskOutcome::Halted) => {
                 print_stopped(driver.run());
-                Exit::by_signal(halt.signal())
+                Exit::halted(halt.reason())
             }
         },
     };
@@ -147,7 +146,7 @@ async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) 
             paused = &mut driving => return paused,
             () = asking.ended() => {
                 if asking.over == AskOutcome::Interrupted {
-                    halt.halt("SIGINT");
+                    halt.halt(HaltReason::Interrupt);
                     live::ending();
                 }
             }
@@ -174,7 +173,7 @@ pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, CommandE
             // Of a pipeline it is asked whether it is mended, and where nobody can be asked this says so.
             let fixed = if run.pipeline.is_some() { " --fixed" } else { "" };
             next_command("mend it, then go on", &format!("lockgate resume {}{fixed}", run.id));
-            if let (true, Some(file)) = (lies_in_the_workflow(run), run.files.first()) {
+            if let (true, Some(file)) = (is_fault_of_definition(run), run.files.first()) {
                 let new = run_command(&file.path, run.feature.as_deref());
                 let file = sanitize::line(&file.path);
                 print::say(format_args!(
@@ -191,27 +190,6 @@ pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, CommandE
         None => {}
     }
     Ok(Exit::of(status))
-}
-
-/// Whether something failed that only another workflow file would mend: a script, a template, or outputs that are not there.
-fn lies_in_the_workflow(run: &Run) -> bool {
-    let tasks = run.current.iter().flat_map(|phase| &phase.tasks).filter_map(|task| task.state.failure());
-    let gates = run.current.iter().flat_map(|phase| &phase.gates).filter_map(|gate| gate.state.failure());
-    tasks.chain(gates).any(|failure| match failure.kind {
-        FailureKind::Script | FailureKind::Start | FailureKind::Output | FailureKind::Condition => true,
-        FailureKind::Exit(_)
-        | FailureKind::Signal(_)
-        | FailureKind::Timeout
-        | FailureKind::Interrupted
-        | FailureKind::Agent
-        | FailureKind::Budget
-        | FailureKind::Idle
-        | FailureKind::Until
-        | FailureKind::Items
-        | FailureKind::Issues
-        | FailureKind::Authentication
-        | FailureKind::Stopped => false,
-    })
 }
 
 /// Tells what a run waits for, and how to answer from somewhere else.

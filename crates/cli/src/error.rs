@@ -6,7 +6,6 @@ use anstyle::Style;
 use lockgate::Error;
 use lockgate::code::Code;
 use lockgate::sanitize;
-use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_engine::run::hash_chain::CommitError;
 use lockgate_runner::config::ConfigError;
@@ -36,12 +35,7 @@ pub(crate) struct CommandErrorView {
 impl CommandError {
     /// An error with this code and message.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Error::new(code, message).into()
-    }
-
-    /// Why something was refused in a run, with the commands that lead on from there.
-    pub(crate) fn refused_in(run: &RunId, refusal: Refusal) -> Self {
-        Error::refused_in(run, refusal).into()
+        Self { error: Error::new(code, message), reported: false }
     }
 
     /// The same, reported on stderr already.
@@ -57,10 +51,10 @@ impl CommandError {
         Self { error: self.error.help(help), reported: self.reported }
     }
 
-    /// The same as an error of another kind, at a position of a file.
+    /// Adds a suggestion where it is an error of one of these kinds.
     #[must_use]
-    pub(crate) fn placed(self, code: Code, place: &str) -> Self {
-        Self { error: self.error.placed(code, place), reported: self.reported }
+    pub(crate) fn help_for(self, codes: &[Code], help: impl Into<String>) -> Self {
+        if codes.contains(&self.error.code()) { self.help(help) } else { self }
     }
 
     /// How the program ends because of it.
@@ -102,9 +96,26 @@ pub(crate) fn heading(style: Style, word: &str, code: &str) -> String {
 
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
-        Self { error, reported: false }
+        let help = flag_help(error.code());
+        let error = Self { error, reported: false };
+        help.into_iter().fold(error, Self::help)
     }
 }
+
+/// The flag that leads on from an error of the library, which knows no command line.
+fn flag_help(code: Code) -> Option<&'static str> {
+    FLAGS.iter().find(|(of, _)| *of == code).map(|(_, help)| *help)
+}
+
+const FLAGS: [(Code, &str); 7] = [
+    (Code::ProjectNotFound, "name the project with --root DIR"),
+    (Code::FeedbackRequired, "say it with --feedback TEXT"),
+    (Code::ReasonRequired, "say why with --reason TEXT"),
+    (Code::AgentNotConfigured, "name an agent with --agent COMMAND"),
+    (Code::AttemptNotFound, "name one with --iteration N --attempt N"),
+    (Code::PipelineExists, "begin a new one with --new"),
+    (Code::WorkWouldBeLost, "remove it all the same with --force"),
+];
 
 /// Lets `?` turn the errors of the lower crates into one that is reported.
 macro_rules! from_lower_crates {

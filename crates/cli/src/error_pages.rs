@@ -1,176 +1,103 @@
-//! The pages of `docs/errors/`, one for each code.
+//! Each code has a page, each page a code, and what the pages show is so.
 
-/// What is known about a code.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Page {
-    /// The code.
-    pub(crate) code: &'static str,
-    /// The page, as Markdown. Its first line is `# CODE: title`.
-    pub(crate) text: &'static str,
+use lockgate::code::Code;
+use lockgate::error_pages::{Page, all};
+use lockgate_engine::spec::code::ProblemCode;
+use lockgate_engine::spec::problem::{Problem, Severity};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The lines of the first fenced block of a language.
+fn block(page: Page, language: &str) -> Option<String> {
+    let (_, rest) = page.text.split_once(&format!("\n```{language}\n"))?;
+    Some(rest.split_once("\n```").unwrap_or((rest, "")).0.to_owned())
 }
 
-impl Page {
-    /// What the code means, in one line.
-    pub(crate) fn title(self) -> &'static str {
-        let first = self.text.lines().next().unwrap_or_default();
-        first.split_once(": ").map_or(first, |(_, title)| title)
+fn page(code: &str) -> Page {
+    all().find(|page| page.code == code).unwrap_or_else(|| panic!("{code} has no page"))
+}
+
+#[test]
+fn every_code_has_a_page_and_every_page_a_code() {
+    let codes: Vec<&str> =
+        ProblemCode::ALL.iter().map(|code| code.text()).chain(Code::ALL.iter().map(|code| code.text())).collect();
+    let known: BTreeSet<&str> = codes.iter().copied().collect();
+    assert_eq!(known.len(), codes.len(), "no two codes have the same text");
+    assert_eq!(all().map(|page| page.code).collect::<Vec<_>>(), known.iter().copied().collect::<Vec<_>>());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let written: BTreeSet<String> = names.filter(|name| name != "README.md").collect();
+    assert_eq!(written, known.iter().map(|code| format!("{code}.md")).collect());
+}
+
+#[test]
+fn codes_are_short_pronounceable_words() {
+    for page in all() {
+        let code = page.code;
+        assert!(code.len() <= 20 && code.split('-').all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase())));
     }
 }
 
-/// All pages, in the order of their codes.
-pub(crate) fn all() -> impl Iterator<Item = Page> + Clone {
-    PAGES.iter().copied()
+#[test]
+fn every_page_is_short_and_has_a_meaning_an_example_a_cause_and_a_fix() {
+    for page in all() {
+        let Page { code, text } = page;
+        assert!(text.starts_with(&format!("# {code}: ")), "{code}");
+        assert!((5..=70).contains(&page.title().len()), "{code}: {:?}", page.title());
+        assert!(text.lines().count() <= 45 && text.ends_with('\n') && !text.ends_with("\n\n"), "{code}");
+        let parts: Vec<&str> = ["\n## What it means\n", "\n## Why Lockgate ", "\n## What to do\n"].into();
+        let places: Vec<Option<usize>> = parts.iter().map(|part| text.find(part)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{code}: {places:?}");
+        let shown = block(page, "text").unwrap_or_else(|| panic!("{code} shows no message"));
+        let begins = |word: &str| shown.contains(&format!("{word}[{code}]: "));
+        assert!(begins("error") || begins("warning"), "{code}: {shown}");
+    }
 }
 
-macro_rules! pages {
-    ($($code:literal,)+) => {
-        &[$(Page { code: $code, text: include_str!(concat!("../../../docs/errors/", $code, ".md")) },)+]
+#[test]
+fn workflows_on_error_pages_have_the_shown_problems() {
+    let mut checked = 0;
+    for code in ProblemCode::ALL {
+        let page = page(code.text());
+        let Some(source) = block(page, "yaml") else { continue };
+        let problems = lockgate_engine::spec::read(&source).problems;
+        let shown = block(page, "text").unwrap();
+        assert_eq!(shown, told(&problems), "{code}");
+        assert!(problems.iter().all(|problem| problem.code == *code), "{code}: {problems:?}");
+        checked += 1;
+    }
+    assert!(checked >= 35, "only {checked} pages show a workflow");
+}
+
+#[test]
+fn plans_on_error_pages_have_the_shown_problems() {
+    for code in [ProblemCode::UnclosedTag, ProblemCode::StrayTag, ProblemCode::UnclosedFence, ProblemCode::EmptyPlan] {
+        let page = page(code.text());
+        let (marks, rest) = page.text.split_once("markdown\n").unwrap();
+        let marks = marks.rsplit('\n').next().unwrap();
+        let source = rest.split_once(&format!("\n{marks}\n")).unwrap().0;
+        let problems = lockgate_formats::plan::read(source).problems;
+        let of_the_page: Vec<Problem> = problems.into_iter().filter(|problem| problem.code == code).collect();
+        assert_eq!(block(page, "text").unwrap(), told(&of_the_page), "{code}");
+    }
+}
+
+fn told(problems: &[Problem]) -> String {
+    let line = |problem: &Problem| {
+        let word = match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let help = problem.help.as_ref().map(|help| format!("\n  help: {help}")).unwrap_or_default();
+        format!("{word}[{}]: {}\n  {}:{}{help}", problem.code, problem.message, problem.line, problem.column)
     };
+    problems.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-const PAGES: &[Page] = pages![
-    "agent-not-configured",
-    "already-answered",
-    "ambiguous-name",
-    "answer-conflict",
-    "answered-by-person",
-    "attempt-not-found",
-    "automatic-repeat",
-    "background-failed",
-    "backup-corrupt",
-    "bigint",
-    "blocked-by-review",
-    "commits-missing",
-    "conflicting-keys",
-    "database-corrupt",
-    "database-error",
-    "database-exists",
-    "database-in-use",
-    "database-locked",
-    "database-not-found",
-    "database-read-only",
-    "definition-changed",
-    "dependency-cycle",
-    "disabled-checkpoint",
-    "disk-full",
-    "driven-elsewhere",
-    "duplicate-id",
-    "duplicate-key",
-    "duplicate-label",
-    "empty-condition",
-    "empty-phase",
-    "empty-plan",
-    "empty-value",
-    "feedback-required",
-    "file-exists",
-    "file-too-large",
-    "git-error",
-    "history-corrupt",
-    "hold-closed",
-    "hold-not-found",
-    "inside-task",
-    "integrity-error",
-    "internal-error",
-    "invalid-alias",
-    "invalid-duration",
-    "invalid-env-name",
-    "invalid-id",
-    "invalid-input",
-    "invalid-key",
-    "invalid-output-dir",
-    "invalid-preset",
-    "invalid-secret-name",
-    "invalid-settings",
-    "invalid-state-file",
-    "invalid-template",
-    "invalid-test-file",
-    "invalid-usage",
-    "invalid-value",
-    "invalid-var",
-    "invalid-workflow",
-    "invalid-yaml",
-    "lease-lost",
-    "main-only",
-    "merge-conflict",
-    "missing-env-value",
-    "missing-file",
-    "missing-key",
-    "missing-program",
-    "multiple-documents",
-    "nested-shell",
-    "newer-format",
-    "not-a-backup",
-    "not-a-file",
-    "not-a-pipeline",
-    "not-a-workflow",
-    "not-in-current-phase",
-    "not-json",
-    "not-started",
-    "not-supported",
-    "not-text",
-    "nothing-to-verify",
-    "nul-character",
-    "option-not-found",
-    "orphans-running",
-    "outcome-unknown",
-    "path-occupied",
-    "path-traversal",
-    "person-required",
-    "phase-order",
-    "pipeline-exists",
-    "project-not-found",
-    "reason-required",
-    "reserved-id",
-    "resume-flag-required",
-    "retry-pending",
-    "review-rejected",
-    "revision-not-found",
-    "revision-required",
-    "root-moved",
-    "root-not-found",
-    "run-ended",
-    "run-not-ended",
-    "run-not-found",
-    "script-syntax",
-    "script-too-large",
-    "sqlite-only",
-    "stale-revision",
-    "startup-failed",
-    "state-file-error",
-    "stored-value-missing",
-    "stray-tag",
-    "successor-format",
-    "taken-over",
-    "task-done",
-    "task-not-found",
-    "task-running",
-    "terminal-required",
-    "too-deep",
-    "too-large",
-    "too-many-problems",
-    "unchecked-action",
-    "unclosed-fence",
-    "unclosed-tag",
-    "uncommitted-changes",
-    "unknown-action",
-    "unknown-agent",
-    "unknown-code",
-    "unknown-gate",
-    "unknown-key",
-    "unknown-phase",
-    "unknown-task",
-    "unknown-var",
-    "unreadable-file",
-    "unreadable-log",
-    "unscheduled-task",
-    "unused-key",
-    "unwritable",
-    "verified-too-late",
-    "work-would-be-lost",
-    "worktree-not-found",
-    "wrong-type",
-    "yaml-tag",
-];
-
-#[cfg(test)]
-mod tests;
+#[test]
+fn pages_of_command_errors_name_the_exit_code() {
+    for code in Code::ALL {
+        let line = format!("\nExit code: {}.\n", crate::exit::Exit::of_error(*code).code());
+        assert!(page(code.text()).text.contains(&line), "{code} lacks {line:?}");
+    }
+}

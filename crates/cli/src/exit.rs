@@ -2,6 +2,7 @@
 
 use lockgate::code::Code;
 use lockgate_engine::run::Status;
+use lockgate_runner::driver::HaltReason;
 use std::process::ExitCode;
 
 /// How the program ends; scripts rely on these numbers.
@@ -136,9 +137,15 @@ impl Exit {
         }
     }
 
-    /// How a signal ends the program.
-    pub(crate) fn by_signal(signal: Option<&str>) -> Self {
-        if signal == Some("SIGINT") { Self::Interrupted } else { Self::Terminated }
+    /// How the program ends that was asked to stop.
+    pub(crate) fn halted(reason: Option<HaltReason>) -> Self {
+        match reason {
+            Some(HaltReason::Interrupt) => Self::Interrupted,
+            Some(
+                HaltReason::Terminate | HaltReason::HangUp | HaltReason::Stopped | HaltReason::RootMoved | HaltReason::Endless,
+            )
+            | None => Self::Terminated,
+        }
     }
 }
 

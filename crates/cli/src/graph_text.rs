@@ -55,12 +55,12 @@ fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &st
     for (group, members) in groups(&phase.tasks) {
         let names: Vec<&str> = members.iter().map(|at| phase.tasks[*at].label.as_str()).collect();
         let needs = needs_words(phase, group.0, &group.1);
-        row(text, rail, group.2, &list(&names, needs.as_deref()), colour);
+        row(text, rail, group.2, &list(&names, needs.as_deref()), None, colour);
     }
     for gate in &phase.gates {
         // One that belongs to a task comes after that one, not after all of them.
         let task = gate.task.and_then(|task| phase.tasks.get(task)).map(|task| task.id.as_str());
-        row(text, rail, gate.mark, &list(&[&gate.label], task), colour);
+        row(text, rail, gate.mark, &list(&[&gate.label], task), None, colour);
     }
     if let Some(checkpoint) = &phase.checkpoint {
         checkpoint_lines(text, drawing, checkpoint, rail, colour);
@@ -72,7 +72,7 @@ fn checkpoint_lines(text: &mut String, drawing: &Drawing, checkpoint: &Checkpoin
     let when = if checkpoint.conditional { "checkpoint, if its condition holds:" } else { "checkpoint:" };
     let mut words: Vec<String> = when.split(' ').map(str::to_owned).collect();
     words.extend(checkpoint.prompt.split(' ').map(str::to_owned));
-    row(text, rail, checkpoint.mark, &words, colour);
+    row(text, rail, checkpoint.mark, &words, Some(PROMPT), colour);
     if let Some(chosen) = &checkpoint.chosen {
         text.push_str(&format!("{rail}    {}\n", truncate(&format!("answered: {chosen}"), WIDTH - 5)));
         return;
@@ -136,9 +136,8 @@ fn list(names: &[&str], needs: Option<&str>) -> Vec<String> {
     words
 }
 
-/// One row, in as many lines as it needs.
-fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], colour: bool) {
-    let is_prompt = words.first().is_some_and(|word| word.starts_with("checkpoint"));
+/// One row, in as many lines as it needs, or at most as many as are allowed.
+fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], most_lines: Option<usize>, colour: bool) {
     let sign = mark.map_or_else(|| "·".to_owned(), |mark| sign_and_word(mark, colour));
     let indent = rail.width() + 2 + sign.width() + 1;
     let room = WIDTH - indent;
@@ -155,9 +154,9 @@ fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], colo
             lines[last] += &word;
         }
     }
-    if is_prompt && lines.len() > PROMPT {
-        lines.truncate(PROMPT);
-        lines[PROMPT - 1] = truncate(&format!("{} …", lines[PROMPT - 1]), room);
+    if let Some(most) = most_lines.filter(|most| lines.len() > *most) {
+        lines.truncate(most);
+        lines[most - 1] = truncate(&format!("{} …", lines[most - 1]), room);
     }
     for (number, line) in lines.iter().enumerate() {
         if number == 0 {

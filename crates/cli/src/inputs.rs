@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 
 /// Completes the values that were given by those that the workflow declares, and asks for those that are missing.
 pub(crate) fn complete(given: &mut BTreeMap<String, Value>, workflow: &Workflow, may_ask: bool) -> Result<(), CommandError> {
-    for (name, input) in inputs::complete(given, workflow)? {
+    let help = "give it with --var NAME=VALUE";
+    for (name, input) in inputs::complete(given, workflow).map_err(|error| CommandError::from(error).help(help))? {
         if !may_ask || !print::is_interactive() {
-            return Err(missing(name, input).into());
+            return Err(CommandError::from(missing(name, input)).help(format!("give it with --var {name}=VALUE")));
         }
         given.insert(name.clone(), ask(name, input)?);
     }

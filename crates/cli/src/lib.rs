@@ -13,7 +13,6 @@
 //! | `diagnostics` | problems of files, with the position underlined |
 //! | `print`, `columns`, `logging` | the only way out: data on stdout, talk and logs on stderr |
 //! | `exit`, `error` | how the program ends, and why it could not do what was asked |
-//! | `error_pages` | the pages of `docs/errors/` |
 //! | [`reference`] | the pages and pictures of `docs/` that follow from the code |
 
 mod authority;
@@ -25,6 +24,7 @@ mod diagnostics;
 mod drive;
 mod dry_run_text;
 mod error;
+#[cfg(test)]
 mod error_pages;
 mod exit;
 mod graph_text;

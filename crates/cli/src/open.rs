@@ -27,7 +27,7 @@ fn find(root: Option<&Path>, options: Options) -> Result<Project, CommandError> 
         Some(dir) => Project::open(dir, options)?,
         None => Project::find(&current_folder()?, options)?,
     };
-    project.warnings.iter().for_each(print::warn);
+    project.warnings().iter().for_each(print::warn);
     Ok(project)
 }
 
@@ -64,7 +64,8 @@ pub(crate) fn script_worker() -> ScriptWorker {
     ScriptWorker::this_program().unwrap_or_else(|_| ScriptWorker::installed())
 }
 
-fn options() -> Options {
+/// How projects are opened at the command line.
+pub(crate) fn options() -> Options {
     Options {
         output: Arc::new(live::line),
         script_worker: script_worker(),

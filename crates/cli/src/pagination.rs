@@ -1,7 +1,6 @@
 //! A part of a list that may be long: how many entries, and after which one.
 
 use crate::print;
-use lockgate_store::{Cursor, Page};
 
 /// Which part of the list is shown
 #[derive(Clone, Debug, clap::Args)]
@@ -15,16 +14,9 @@ pub(crate) struct PageArguments {
 }
 
 impl PageArguments {
-    /// The part to be read: one more than is shown, so that it is known whether there are more.
-    pub(crate) fn from(&self, after: Option<Cursor>) -> Page {
-        Page { after, limit: self.limit as usize + 1 }
-    }
-
-    /// What is shown of what was read, and whether there is more.
-    pub(crate) fn cut<T>(&self, mut entries: Vec<T>) -> (Vec<T>, bool) {
-        let more = entries.len() > self.limit as usize;
-        entries.truncate(self.limit as usize);
-        (entries, more)
+    /// How many entries are shown at most.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit as usize
     }
 
     /// Tells how the list goes on.

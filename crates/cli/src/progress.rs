@@ -46,7 +46,7 @@ impl Listener for Progress {
     }
 
     fn moved_aside(&mut self, path: &Path) {
-        pipeline::print_put_aside(path);
+        pipeline::tell_unreadable(path);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
 use crate::style::Styled as _;
 use lockgate::graph::{Mark, tally};
-use lockgate::view::{AnswerView, DriverView, FileView, GapView, HoldView, RunStatus, RunView, StepView};
+use lockgate::view::{DriverView, FileView, GapView, HoldView, RunStatus, RunView, StepView};
 use lockgate::{human_time, sanitize};
 use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
@@ -150,7 +150,7 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
     let what = sanitize::line(&format!("{}{place}", hold.kind)).into_owned();
     let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
-    if let Some(answered) = answered(hold) {
+    if let Some(answered) = hold.answered() {
         return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
     }
     let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, human_time::ago(now, hold.since));
@@ -160,24 +160,6 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     let commands = hold.next_commands(&view.run, driver.is_none() && !view.detached, now);
     text.extend(commands.iter().map(|command| format!("  {}\n", styled(HELP, sanitize::line(command)))));
     text
-}
-
-/// What was answered to a hold, by whom and when.
-pub(crate) fn answered(hold: &HoldView) -> Option<String> {
-    hold.answer.as_ref().map(answer_text)
-}
-
-/// What was answered when the same question was asked before.
-pub(crate) fn previously(hold: &HoldView) -> Option<String> {
-    hold.previous_answer.as_ref().map(|answer| format!("when this was asked before, it was {}", answer_text(answer)))
-}
-
-fn answer_text(answer: &AnswerView) -> String {
-    let by = lockgate::phrases::by_channel(&answer.by.name, answer.by.channel);
-    let feedback = answer.feedback.as_deref().filter(|feedback| !feedback.is_empty());
-    let feedback =
-        feedback.map(|feedback| format!(" (feedback: {})", lockgate::phrases::first_line(feedback))).unwrap_or_default();
-    format!("answered {:?}{feedback} by {by} at {}", sanitize::line(&answer.label), answer.at)
 }
 
 fn carried_out(run: &str, driver: Option<&DriverView>) -> String {
@@ -193,7 +175,7 @@ pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
     for note in &hold.notes {
         text.extend(sanitize::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
     }
-    text.extend(previously(hold).map(|line| format!("{indent}{line}\n")));
+    text.extend(hold.answered_before().map(|line| format!("{indent}{line}\n")));
     text.extend(hold.files.iter().map(|file| file_text(file, indent)));
     text
 }

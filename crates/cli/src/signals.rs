@@ -3,7 +3,7 @@
 use crate::error::CommandError;
 use crate::live;
 use lockgate::code::Code;
-use lockgate_runner::driver::Halt;
+use lockgate_runner::driver::{Halt, HaltReason};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -50,21 +50,21 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), CommandError> {
     let halt = halt.clone();
     tokio::spawn(async move {
         loop {
-            let name = tokio::select! {
+            let reason = tokio::select! {
                 Some(()) = interrupt.recv() => {
                     if !Foreground::takes_interrupts() {
                         continue;
                     }
-                    "SIGINT"
+                    HaltReason::Interrupt
                 }
-                Some(()) = terminate.recv() => "SIGTERM",
-                Some(()) = next(&mut hangup) => "SIGHUP",
+                Some(()) = terminate.recv() => HaltReason::Terminate,
+                Some(()) = next(&mut hangup) => HaltReason::HangUp,
                 else => return,
             };
-            if halt.signal().is_some() {
+            if halt.is_halted() {
                 kill_children();
             }
-            halt.halt(name);
+            halt.halt(reason);
             live::ending();
         }
     });

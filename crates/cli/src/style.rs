@@ -58,7 +58,7 @@ impl Styled for StepStatus {
             Self::Backoff
             | Self::Skipped
             | Self::FannedOut
-            | Self::Held
+            | Self::Blocked
             | Self::Omitted
             | Self::Tolerated
             | Self::Stopped

@@ -11,7 +11,6 @@ use lockgate_engine::run::{Refusal, ReplacedBy, Run};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
-use serde_json::Value;
 
 /// An answer to a hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,10 +89,7 @@ fn recorded_label(hold: &Hold) -> Option<String> {
 
 /// The options of a hold as lists show them, by id and label; also of one that was decided long ago.
 fn options(row: &HoldRow) -> Vec<(String, String)> {
-    let shown: Value = serde_json::from_str(&row.shown).unwrap_or_default();
-    let options = shown["options"].as_array().into_iter().flatten();
-    let text = |option: &Value, key: &str| option[key].as_str().unwrap_or_default().to_owned();
-    options.map(|option| (text(option, "id"), text(option, "label"))).collect()
+    HoldView::listed(row.clone()).options.into_iter().map(|option| (option.id, option.label)).collect()
 }
 
 /// The option that somebody means, by its id; of a decided hold only its row knows which number is which option.

@@ -12,7 +12,7 @@ use lockgate_runner::load::load;
 impl Project {
     /// Cancels a run and ends what is left of it. Gives whether that is new: false where it was cancelled before.
     pub async fn cancel(&self, run: &RunId, reason: Option<String>, caller: Caller) -> Result<bool, Error> {
-        let cancelled = submit(&self.runtime, run, caller, CommandKind::Cancel { reason }).await;
+        let cancelled = submit(&self.runtime, run, caller.clone(), CommandKind::Cancel { reason }).await;
         let recorded = match cancelled {
             Ok(_) => Ok(true),
             Err(DriveError::Refused(Refusal::Ended { status: Status::Cancelled })) => Ok(false),
@@ -20,7 +20,7 @@ impl Project {
                 let message = format!("run {run} is {status} already, so it cannot be cancelled");
                 Err(Error::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`")))
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.failed(&caller, run, "cancel a run", error).await),
         };
         kill_orphans(self, run).await?;
         recorded

@@ -6,7 +6,7 @@ use crate::project::Project;
 use crate::sanitize;
 use crate::start::with_limits;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::event::FrozenFile;
+use lockgate_engine::run::event::{FailureKind, FrozenFile};
 use lockgate_runner::start::{DonePlans, Frozen, WorkflowFileError, read_workflow_with};
 
 /// The definition that the files make now, where that is another one than the run has.
@@ -109,4 +109,25 @@ impl Difference {
             }
         }
     }
+}
+
+/// Whether something failed in a run that only another workflow file fixes: a script, a template, or outputs that are not there.
+pub fn is_fault_of_definition(run: &Run) -> bool {
+    let tasks = run.current.iter().flat_map(|phase| &phase.tasks).filter_map(|task| task.state.failure());
+    let gates = run.current.iter().flat_map(|phase| &phase.gates).filter_map(|gate| gate.state.failure());
+    tasks.chain(gates).any(|failure| match failure.kind {
+        FailureKind::Script | FailureKind::Start | FailureKind::Output | FailureKind::Condition => true,
+        FailureKind::Exit(_)
+        | FailureKind::Signal(_)
+        | FailureKind::Timeout
+        | FailureKind::Interrupted
+        | FailureKind::Agent
+        | FailureKind::Budget
+        | FailureKind::Idle
+        | FailureKind::Until
+        | FailureKind::Items
+        | FailureKind::Issues
+        | FailureKind::Authentication
+        | FailureKind::Stopped => false,
+    })
 }

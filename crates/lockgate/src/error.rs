@@ -184,7 +184,7 @@ impl From<WorkflowFileError> for Error {
             WorkflowFileError::Unreadable { .. } => Code::UnreadableFile,
             WorkflowFileError::Folder { .. } => Code::NotAFile,
             WorkflowFileError::AllDone { .. } => {
-                return Self::new(Code::InvalidUsage, error.to_string()).help("run them again with `--include-done`");
+                return Self::new(Code::InvalidUsage, error.to_string());
             }
             WorkflowFileError::TooLarge { .. } => Code::FileTooLarge,
             WorkflowFileError::NotText { .. } => Code::NotText,
@@ -269,13 +269,12 @@ impl From<Refusal> for Error {
                 let help = format!("{}its options are\n{}", issues.unwrap_or_default(), options.join("\n"));
                 Self::new(Code::OptionNotFound, message).help(help)
             }
-            Refusal::FeedbackRequired { .. } => Self::new(Code::FeedbackRequired, message)
-                .help("say it with --feedback; the work is done again with these words at hand"),
+            Refusal::FeedbackRequired { .. } => {
+                Self::new(Code::FeedbackRequired, message).help("the work is done again with these words at hand")
+            }
             Refusal::AnsweredByPerson { .. } => Self::new(Code::AnsweredByPerson, message)
                 .help("to go another way, repeat a phase at one of its checkpoints, or begin a new run"),
-            Refusal::ChangeNeedsFork => {
-                Self::new(Code::RunEnded, message).help("begin a new run and give the answer in advance with --answer")
-            }
+            Refusal::ChangeNeedsFork => Self::new(Code::RunEnded, message).help("begin a new run and give the answer in advance"),
             Refusal::NotInCurrentPhase { .. } => Self::new(Code::NotInCurrentPhase, message)
                 .help("only what belongs to the phase under way can be retried or skipped"),
             Refusal::StepRunning { .. } => {
@@ -286,9 +285,7 @@ impl From<Refusal> for Error {
             Refusal::NotStarted { .. } => Self::new(Code::NotStarted, message)
                 .help("it starts when what it needs is done; skipping it lets it count as done without running"),
             Refusal::RetryPending { .. } => Self::new(Code::RetryPending, message),
-            Refusal::ReasonRequired { .. } => {
-                Self::new(Code::ReasonRequired, message).help("say why with --reason; it is kept in the history")
-            }
+            Refusal::ReasonRequired { .. } => Self::new(Code::ReasonRequired, message).help("the reason is kept in the history"),
             Refusal::AnswerUnchecked { .. } => Self::new(Code::DefinitionChanged, message),
             Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
                 .help("go on with the definition as it was, or begin a new run of the changed one"),
@@ -300,11 +297,9 @@ impl From<Refusal> for Error {
             Refusal::ReviewsSpent { .. } => {
                 Self::new(Code::ReviewRejected, message).help("a person may override it, from a terminal outside any task")
             }
-            Refusal::NoOverrideReason => {
-                Self::new(Code::ReviewRejected, message).help("say why with --override REASON; it stands in the state file")
-            }
+            Refusal::NoOverrideReason => Self::new(Code::ReviewRejected, message).help("say why; it stands in the state file"),
             Refusal::NoGatesNamed => Self::new(Code::ReviewRejected, message)
-                .help("name each with --gate NAME=COMMAND; it must pass before the pipeline is complete"),
+                .help("name each with its command, which must pass before the pipeline is complete"),
             Refusal::GateKnown { .. } => {
                 Self::new(Code::ReviewRejected, message).help("give the gate of the review another name")
             }

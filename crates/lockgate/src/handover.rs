@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::project::Project;
 use crate::view::HoldView;
-use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text};
+use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text, option};
 use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
@@ -145,11 +145,20 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
 pub fn continuation(done: &Done, run: &Run) -> Option<Continuation> {
     let decision = run.decisions.iter().rfind(|decision| !decision.void && decision.checkpoint)?;
     let (number, name) = current(run, None, Some(decision));
-    let answered = match (decision.kind, decision.option.as_str()) {
-        (Some(HoldKind::Verify), "issues") => Answered::IssuesFound,
-        (Some(HoldKind::Verify), _) => Answered::Approved,
-        (Some(HoldKind::Action | HoldKind::Authentication), _) => Answered::Acted,
-        (_, _) => Answered::Decided,
+    let answered = match decision.kind {
+        Some(HoldKind::Verify) if decision.option.as_str() == option::ISSUES => Answered::IssuesFound,
+        Some(HoldKind::Verify) => Answered::Approved,
+        Some(HoldKind::Action | HoldKind::Authentication) => Answered::Acted,
+        Some(
+            HoldKind::Checkpoint
+            | HoldKind::Interrupted
+            | HoldKind::Failed
+            | HoldKind::Decision
+            | HoldKind::Gaps
+            | HoldKind::Budget
+            | HoldKind::Handover,
+        )
+        | None => Answered::Decided,
     };
     let feedback = decision.feedback.as_deref().filter(|feedback| !feedback.is_empty());
     let response = match feedback {

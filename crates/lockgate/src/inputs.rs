@@ -27,15 +27,17 @@ pub fn complete<'w>(given: &mut BTreeMap<String, Value>, workflow: &'w Workflow)
 }
 
 fn wrong(name: &str, why: &str) -> Error {
-    Error::new(Code::InvalidInput, format!("the input `{name}` {why}")).help(format!("give it with --var {name}=VALUE"))
+    Error::new(Code::InvalidInput, format!("the input `{name}` {why}"))
 }
 
 /// The error for a required input without a value.
 pub fn missing(name: &str, input: &Input) -> Error {
     let about = input.description.as_deref().map(|about| format!(" ({about})")).unwrap_or_default();
-    let kind = kind(&input.kind).map(|kind| format!(", {kind}")).unwrap_or_default();
-    Error::new(Code::InvalidInput, format!("the workflow needs the input `{name}`{about}"))
-        .help(format!("give it with --var {name}=VALUE{kind}"))
+    let error = Error::new(Code::InvalidInput, format!("the workflow needs the input `{name}`{about}"));
+    match kind(&input.kind) {
+        Some(kind) => error.help(format!("its value is {kind}")),
+        None => error,
+    }
 }
 
 /// What values of a kind look like, where that needs words.
@@ -66,8 +68,8 @@ pub fn unknown_vars(given: &BTreeMap<String, Value>, workflow: &Workflow) -> Vec
     let unknown = given.keys().filter(|name| !declared(name));
     unknown
         .map(|name| match near(name) {
-            Some(near) => format!("--var {name}: the workflow declares no such variable; did you mean {near:?}?"),
-            None => format!("--var {name}: the workflow declares no such variable under `vars`"),
+            Some(near) => format!("{name}: the workflow declares no such variable; did you mean {near:?}?"),
+            None => format!("{name}: the workflow declares no such variable under `vars`"),
         })
         .collect()
 }

@@ -52,34 +52,49 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`project`] | open a project; who calls |
-//! | [`workflow_file`], [`start`], [`inputs`], [`preset_answers`] | from a workflow file to a run |
-//! | [`worker`], [`resume`], [`wait`] | drive runs, continue them, wait for them |
-//! | [`answer`], [`step`], [`cancel`] | what people decide about a run |
+//! | [`project`], [`authority`] | open a project; who calls, and who may decide |
+//! | [`workflow_file`], [`validate`], [`start`], [`inputs`], [`preset_answers`] | from a workflow file to a run |
+//! | [`worker`], [`background`], [`resume`], [`wait`] | drive runs, continue them, wait for them |
+//! | [`answer`], [`change`], [`step`], [`cancel`], [`deadlines`] | what people, and the clock, decide about a run |
 //! | [`select`] | the run, hold or task that a name means |
-//! | [`run_status`], [`view`], [`summary`], [`graph`], [`describe`], [`notifications`] | what a run looks like and what happens to it |
+//! | [`lists`], [`why`] | all runs, all that waits for a person, and what a run waits for |
+//! | [`run_status`], [`view`], [`summary`], [`graph`] | what a run looks like |
+//! | [`history`], [`describe`], [`notifications`], [`logs`] | what happened in it, and what its tasks printed |
 //! | [`pipeline`], [`plan_summaries`], [`handover`] | what pipelines, plans and agents' checkpoints add |
 //! | [`definition`] | workflow files that changed since a run started |
-//! | [`dry_run`] | dry runs |
-//! | [`worktrees`], [`garbage`] | what runs leave behind |
+//! | [`dry_run`], [`cases`] | dry runs, and tests of workflows |
+//! | [`worktrees`], [`garbage`], [`gc`] | what runs leave behind |
+//! | [`backup`], [`verify`] | copies of the database, and whether it is as it was written |
 //! | [`script_worker`] | the processes that evaluate scripts |
-//! | [`error`], [`code`] | what can go wrong |
+//! | [`error`], [`code`], [`error_pages`] | what can go wrong |
+//! | [`engine`], [`formats`], [`runner`], [`store`] | the crates below, whose types appear in signatures |
 //! | [`phrases`], [`human_time`], [`sanitize`] | wording that views share; text that cannot control a terminal |
 
 #![warn(missing_docs)]
 
 pub mod answer;
+pub mod authority;
+pub mod background;
+pub mod backup;
 pub mod cancel;
+pub mod cases;
+pub mod change;
 pub mod code;
+pub mod deadlines;
 pub mod definition;
 pub mod describe;
 pub mod dry_run;
 pub mod error;
+pub mod error_pages;
 pub mod garbage;
+pub mod gc;
 pub mod graph;
 pub mod handover;
+pub mod history;
 pub mod human_time;
 pub mod inputs;
+pub mod lists;
+pub mod logs;
 pub mod phrases;
 pub mod pipeline;
 pub mod plan_summaries;
@@ -90,17 +105,23 @@ pub mod run_status;
 pub mod sanitize;
 pub mod script_worker;
 pub mod select;
+mod show;
 pub mod start;
 pub mod step;
 pub mod summary;
+pub mod validate;
+pub mod verify;
 pub mod view;
 pub mod wait;
+pub mod why;
 pub mod worker;
 pub mod workflow_file;
 pub mod worktrees;
 
 pub use error::Error;
 pub use lockgate_engine as engine;
+pub use lockgate_formats as formats;
+pub use lockgate_runner as runner;
 pub use lockgate_runner::notifications;
 pub use lockgate_store as store;
 pub use project::Project;

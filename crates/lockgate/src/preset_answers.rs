@@ -22,40 +22,6 @@ const MOST_BYTES: u64 = 1_000_000;
 /// So many names are listed where none is near.
 const MOST_NAMES: usize = 8;
 
-/// Puts answers in advance together in the order in which they are used: those of a file first, then those given one by one, each with
-/// the feedback that goes with it.
-pub fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) -> Result<Vec<PresetAnswer>, Error> {
-    let mut presets = match file {
-        Some(path) => read(path)?,
-        None => Vec::new(),
-    };
-    let from_file = presets.len();
-    for answer in answers {
-        let (selector, option) = pair("--answer", "SELECTOR=OPTION", answer)?;
-        presets.push(PresetAnswer { selector, option, feedback: None });
-    }
-    for given in feedbacks {
-        let (selector, text) = pair("--feedback", "SELECTOR=TEXT", given)?;
-        let mut same = presets[from_file..].iter_mut().filter(|preset| preset.selector == selector);
-        let Some(preset) = same.find(|preset| preset.feedback.is_none()) else {
-            let message = format!("--feedback {given:?} goes with no answer");
-            return Err(
-                Error::new(Code::InvalidPreset, message).help(format!("give its answer too: --answer {selector:?}=OPTION"))
-            );
-        };
-        preset.feedback = Some(text);
-    }
-    Ok(presets)
-}
-
-fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), Error> {
-    match given.split_once('=') {
-        Some((selector, rest)) if !selector.trim().is_empty() => Ok((selector.trim().to_owned(), rest.to_owned())),
-        Some(_) | None => Err(Error::new(Code::InvalidPreset, format!("{given:?} is no answer to anything"))
-            .help(format!("write it as {name} {form}"))),
-    }
-}
-
 /// Checks answers against the workflow and gives them with selectors that mean one thing for the whole run: a hold, a phase
 /// (its checkpoint), or `phase/task`. A phase goes before a task of the same name.
 pub fn resolve(presets: Vec<PresetAnswer>, workflow: &Workflow, run: Option<&Run>) -> Result<Vec<PresetAnswer>, Error> {
@@ -211,15 +177,16 @@ pub fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<
     scored.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
 }
 
-fn read(path: &Path) -> Result<Vec<PresetAnswer>, Error> {
+/// Reads a file of answers in advance.
+pub fn read(path: &Path) -> Result<Vec<PresetAnswer>, Error> {
     let unreadable = |why: &str, help: &str| {
         Error::new(Code::InvalidPreset, format!("the answers in {} cannot be read: {why}", path.display())).help(help)
     };
     let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => unreadable("there is no such file", "look at the path after --answers"),
+        std::io::ErrorKind::NotFound => unreadable("there is no such file", "look at its path"),
         std::io::ErrorKind::PermissionDenied => unreadable("permission denied", "make the file readable for you"),
         std::io::ErrorKind::InvalidData => unreadable("it is not UTF-8 text", "save it as UTF-8"),
-        _ => unreadable(&error.to_string(), "look at the path after --answers"),
+        _ => unreadable(&error.to_string(), "look at its path"),
     };
     let file = std::fs::File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.is_dir() {
@@ -390,25 +357,5 @@ mod tests {
         }
         assert!(format!("{:?}", resolved("twice", "rerun").unwrap_err()).contains("plan/twice, build/twice"));
         assert!(format!("{:?}", resolved("onec", "rerun").unwrap_err()).contains("once"));
-    }
-
-    #[test]
-    fn feedback_is_paired_with_the_answers_of_its_selector_in_order() {
-        let answers = ["a=Repeat", "b=Continue", "a=Repeat", "a=1=2"].map(str::to_owned);
-        let collected = collect(None, &answers, &["a=first", "a="].map(str::to_owned)).unwrap();
-        let expected = [
-            preset("a", "Repeat", Some("first")),
-            preset("b", "Continue", None),
-            preset("a", "Repeat", Some("")),
-            preset("a", "1=2", None),
-        ];
-        assert_eq!(collected, expected);
-    }
-
-    #[test]
-    fn feedback_without_an_answer_is_an_error() {
-        assert!(collect(None, &[], &["a=why".to_owned()]).is_err());
-        assert!(collect(None, &["a".to_owned()], &[]).is_err());
-        assert!(collect(None, &["=x".to_owned()], &[]).is_err());
     }
 }

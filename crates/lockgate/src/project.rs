@@ -3,15 +3,11 @@
 use crate::code::Code;
 use crate::error::Error;
 use crate::script_worker::ScriptWorker;
-use lockgate_engine::id::{HoldId, RunId};
-use lockgate_engine::run::Refusal;
 use lockgate_engine::run::command::{Actor, Caller, Channel, TerminalRule};
-use lockgate_engine::run::event::RefusedAttempt;
-use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
+use lockgate_engine::time::Timestamp;
 use lockgate_runner::config::Config;
 use lockgate_runner::identity::{cli_actor, embedder_actor};
 use lockgate_runner::perform::{OnLine, Performer};
-use lockgate_runner::refused_attempts::{self, RefusalRecord};
 use lockgate_runner::root::Root;
 use lockgate_runner::runtime::{Runtime, SystemClock};
 use lockgate_store::{Missing, PostgresStore, SqliteStore, Store};
@@ -40,14 +36,11 @@ impl Default for Options {
 
 /// A project that is open.
 pub struct Project {
-    /// Where it lies.
-    pub root: Root,
-    /// Its settings.
-    pub config: Config,
-    /// Its store and all that acts on it.
-    pub runtime: Runtime,
-    /// What people should know about its store.
-    pub warnings: Vec<String>,
+    pub(crate) root: Root,
+    pub(crate) config: Config,
+    pub(crate) runtime: Runtime,
+    warnings: Vec<String>,
+    on_a_server: bool,
 }
 
 impl Project {
@@ -60,16 +53,16 @@ impl Project {
     pub fn find(dir: &Path, options: Options) -> Result<Self, Error> {
         let root = Root::find(dir).ok_or_else(|| {
             let message = format!("there is no .lockgate in {} or above it", dir.display());
-            Error::new(Code::ProjectNotFound, message)
-                .help("go to the project, or name it with --root; `lockgate run FILE` begins one")
+            Error::new(Code::ProjectNotFound, message).help("go to the project; `lockgate run FILE` begins one")
         })?;
         Self::open_root(root, options)
     }
 
     fn open_root(root: Root, options: Options) -> Result<Self, Error> {
         let config = Config::read(&root.config_file())?;
-        let mut warnings = Vec::new();
-        let store: Arc<dyn Store> = match database(&config, &options) {
+        let (mut warnings, server) = (Vec::new(), database(&config, &options));
+        let on_a_server = server.is_some();
+        let store: Arc<dyn Store> = match server {
             Some(url) => Arc::new(PostgresStore::connect(&url)?),
             None => {
                 let open = if options.read_only { SqliteStore::open_read_only } else { SqliteStore::open_existing };
@@ -78,7 +71,7 @@ impl Project {
                 Arc::new(store)
             }
         };
-        Ok(Self { warnings, ..Self::with(root, config, store, options) })
+        Ok(Self { warnings, on_a_server, ..Self::with(root, config, store, options) })
     }
 
     /// Opens the project of this directory, or creates it.
@@ -86,18 +79,50 @@ impl Project {
         let root = Root::at(dir);
         root.prepare()?;
         let config = Config::read(&root.config_file())?;
-        let store: Arc<dyn Store> = match database(&config, &options) {
+        let server = database(&config, &options);
+        let on_a_server = server.is_some();
+        let store: Arc<dyn Store> = match server {
             Some(url) => Arc::new(PostgresStore::connect(&url)?),
             None => Arc::new(SqliteStore::open(&root.folder())?),
         };
-        Ok(Self::with(root, config, store, options))
+        Ok(Self { on_a_server, ..Self::with(root, config, store, options) })
     }
 
     fn with(root: Root, config: Config, store: Arc<dyn Store>, options: Options) -> Self {
         let evaluator = options.script_worker.evaluator();
         let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output);
         let runtime = Runtime { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
-        Self { root, config, runtime, warnings: Vec::new() }
+        Self { root, config, runtime, warnings: Vec::new(), on_a_server: false }
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its store, its clock and what performs effects.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// What people should know about its store.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Whether a database server keeps its runs, not a file in its directory.
+    pub fn is_on_a_server(&self) -> bool {
+        self.on_a_server
+    }
+
+    /// The time now, by its clock.
+    pub fn now(&self) -> Timestamp {
+        self.runtime.clock.now()
     }
 
     /// Its store.
@@ -107,7 +132,7 @@ impl Project {
 
     /// Whoever started this process, through this channel.
     pub fn caller(&self, channel: Channel) -> Caller {
-        Caller::new(cli_actor(&self.root, channel), self.config.people.terminal_rule())
+        caller_at(&self.root, &self.config, channel)
     }
 
     /// A person whom the embedding program has identified, by this name. A program that runs inside a task cannot speak for anyone: what
@@ -116,33 +141,11 @@ impl Project {
         let process = embedder_actor(&self.root, Channel::Program);
         Caller::new(Actor { name: name.to_owned(), uid: None, ..process }, TerminalRule::NotRequired)
     }
+}
 
-    /// Whether a caller may decide about a run. A refused attempt becomes an event of that run.
-    pub async fn may_decide(&self, caller: &Caller, run: &RunId, what: &str) -> Result<(), Error> {
-        match caller.may_decide(what) {
-            Ok(()) => Ok(()),
-            Err(refusal) => Err(self.refuse(caller.actor(), run, what, None, refusal).await),
-        }
-    }
-
-    /// A refusal as an error. An attempt by a caller who may not decide is recorded in the history of the run; other refusals are not.
-    pub async fn refuse(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: Refusal) -> Error {
-        if !refusal.concerns_caller() {
-            return refusal.into();
-        }
-        let attempt = RefusedAttempt::new(what, hold.cloned(), refusal.to_string());
-        let error = Error::from(refusal);
-        match refused_attempts::record(&self.runtime, &self.root, run, actor.clone(), attempt).await {
-            Ok(RefusalRecord::AsEvent(_)) => error.help(format!("this attempt is recorded in the history of run {run}")),
-            Ok(RefusalRecord::Counted(number)) => error.help(format!(
-                "this is refused attempt {number} on run {run}: it is counted; after {REFUSED_ATTEMPTS_KEPT} attempts the history records one at each doubling"
-            )),
-            Ok(RefusalRecord::NotCounted) => error.help(format!(
-                "this attempt is not recorded: the history of run {run} has {REFUSED_ATTEMPTS_KEPT} already, and this project has no folder of the run to count more in"
-            )),
-            Err(why) => error.help(format!("this attempt could not be recorded in the history: {why}")),
-        }
-    }
+/// Whoever started this process, for a project that is not open.
+pub fn caller_at(root: &Root, config: &Config, channel: Channel) -> Caller {
+    Caller::new(cli_actor(root, channel), config.people.terminal_rule())
 }
 
 /// What a store lacks that was opened for reading; one that is to be written is not opened then.

@@ -3,17 +3,19 @@
 use crate::code::Code;
 use crate::definition::{self, Choice, Settled};
 use crate::error::Error;
+use crate::pipeline::{PipelineResume, ResumeFlagRequired};
 use crate::preset_answers;
 use crate::project::Project;
 use crate::select;
+use crate::start::ANSWER_IN_ADVANCE;
 use crate::view::Aborted;
-use lockgate_engine::hold::HoldKind;
+use lockgate_engine::hold::{HoldKind, option};
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::command::{Caller, CommandKind};
 use lockgate_engine::run::event::PresetAnswer;
 use lockgate_engine::run::index::OpenEnum;
 use lockgate_engine::run::pipeline::PipelineCommand;
-use lockgate_engine::run::state::TaskState;
+use lockgate_engine::run::state::{End, TaskState};
 use lockgate_engine::run::{Refusal, Run, Status};
 use lockgate_runner::agent::AgentSources;
 use lockgate_runner::config::Config;
@@ -29,6 +31,9 @@ pub const RETRY_FAILED: &str = "retry a failed run";
 /// What choosing another agent does, as it completes "may not …".
 pub const CHOOSE_AGENT: &str = "choose another agent";
 
+/// What running a phase again does, as it completes "may not …".
+pub const RESTART_PHASE: &str = "run a phase again";
+
 /// How a run is resumed.
 #[derive(Clone, Default)]
 pub struct Resume {
@@ -38,6 +43,11 @@ pub struct Resume {
     pub rerun: bool,
     /// Answers the checkpoint that waits: the run continues.
     pub approve: bool,
+    /// Runs the current phase of a pipeline again from its start.
+    pub restart: bool,
+    /// What the caller says about a pipeline. [`PipelineResume::settle`](crate::pipeline::PipelineResume::settle) turns it into the other
+    /// fields.
+    pub pipeline: Option<ResumeFlagRequired>,
     /// The definition that the run continues with, where a changed one was accepted.
     pub accepted: Option<Box<Frozen>>,
 }
@@ -57,12 +67,11 @@ pub enum Resumed {
 
 impl Project {
     /// Resumes a run that a worker of this or another process then drives.
-    pub async fn resume(&self, run: &RunId, resume: Resume, choice: Option<Choice>, caller: Caller) -> Result<(), Error> {
-        let found = select::run_or_ended(self.store(), run.as_str()).await?;
-        if let Some(status) = ended(&found.row.status) {
-            return Err(already_ended(self, run, status).await?);
-        }
+    pub async fn resume(&self, run: &RunId, mut resume: Resume, choice: Option<Choice>, caller: Caller) -> Result<(), Error> {
         let state = load(self.store(), run).await?;
+        if let Some(pipeline) = self.resumable(&state, &resume, &caller).await? {
+            pipeline.settle(&mut resume)?;
+        }
         refuse_without_agent(&state, &self.config)?;
         let accepted = match definition::difference(self, &state).map(|difference| difference.settle(&state, choice)) {
             Some(settled) => match settled? {
@@ -72,6 +81,20 @@ impl Project {
             None => None,
         };
         self.leave(run, Resume { accepted, ..resume }, caller).await.map(drop)
+    }
+
+    /// What must be known before a run is resumed that is a pipeline. It is an error where the run cannot be resumed.
+    pub async fn resumable(&self, run: &Run, resume: &Resume, caller: &Caller) -> Result<Option<PipelineResume>, Error> {
+        if let Some(pipeline) = self.pipeline_resume(run, caller).await? {
+            return Ok(Some(pipeline));
+        }
+        if resume.pipeline.is_some() {
+            return Err(Refusal::NotAPipeline.into());
+        }
+        match run.end.as_ref().map(End::status).filter(|status| !status.is_unfinished()) {
+            Some(status) => Err(already_ended(self, &run.id, status).await?),
+            None => Ok(None),
+        }
     }
 
     /// Takes a run over that was read before, unless another process drives it.
@@ -88,6 +111,9 @@ impl Project {
         if let Some(by) = self.store().driver_of(&run).await? {
             return Ok(Resumed::Elsewhere(by));
         }
+        if resume.restart {
+            self.restart_phase(&run, caller.clone()).await?;
+        }
         // Before it is taken over, since that already tries again what failed.
         if let Some(frozen) = &resume.accepted {
             accept_definition(self, &run, &caller, frozen).await?;
@@ -102,11 +128,11 @@ impl Project {
         }
         let mut nothing_to_rerun = false;
         if resume.rerun {
-            let rerun = answer_all(&mut driver, caller.clone(), HoldKind::Interrupted, "rerun").await?;
+            let rerun = answer_all(&mut driver, caller.clone(), HoldKind::Interrupted, option::RERUN).await?;
             nothing_to_rerun = rerun == 0 && !resume.approve;
         }
         if resume.approve {
-            answer_all(&mut driver, caller, HoldKind::Checkpoint, "continue").await?;
+            answer_all(&mut driver, caller, HoldKind::Checkpoint, option::CONTINUE).await?;
         }
         Ok(Resumed::Here { driver: Box::new(driver), nothing_to_rerun })
     }
@@ -117,7 +143,10 @@ impl Project {
             self.may_decide(caller, run, "answer a hold").await?;
         }
         if !resume.answers.is_empty() {
-            self.may_decide(caller, run, "answer in advance").await?;
+            self.may_decide(caller, run, ANSWER_IN_ADVANCE).await?;
+        }
+        if resume.restart {
+            self.may_decide(caller, run, RESTART_PHASE).await?;
         }
         Ok(())
     }
@@ -129,6 +158,9 @@ impl Project {
         if !resume.answers.is_empty() {
             let presets = preset_answers::resolve(resume.answers, &state.workflow, Some(&state))?;
             submit(&self.runtime, run, caller.clone(), CommandKind::PresetAnswers { presets }).await?;
+        }
+        if resume.restart {
+            self.restart_phase(run, caller.clone()).await?;
         }
         if let Some(frozen) = &resume.accepted {
             accept_definition(self, run, &caller, frozen).await?;
@@ -158,7 +190,7 @@ impl Project {
 
     /// Runs the current phase of a pipeline again from its start.
     pub async fn restart_phase(&self, run: &RunId, caller: Caller) -> Result<(), Error> {
-        self.may_decide(&caller, run, "run a phase again").await?;
+        self.may_decide(&caller, run, RESTART_PHASE).await?;
         submit(&self.runtime, run, caller, CommandKind::Pipeline(Box::new(PipelineCommand::Restart))).await?;
         Ok(())
     }
@@ -183,7 +215,7 @@ pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
             if configured.select(work.agent.as_deref()).is_err() {
                 let message = format!("task {}/{} needs an agent, and no agent is chosen", phase.id, task.id);
                 return Err(Error::new(Code::AgentNotConfigured, message)
-                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume, or resume with --agent COMMAND"));
+                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume"));
             }
         }
     }
@@ -192,7 +224,7 @@ pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
 
 /// The answers to what is asked about a run that no process drives: what was cut off runs again, and its checkpoint lets it continue.
 fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind> {
-    let said = [(rerun, HoldKind::Interrupted, "rerun"), (approve, HoldKind::Checkpoint, "continue")];
+    let said = [(rerun, HoldKind::Interrupted, option::RERUN), (approve, HoldKind::Checkpoint, option::CONTINUE)];
     let answers = state.open_holds().into_iter().filter_map(|hold| {
         let (_, _, option) = said.iter().find(|(is_said, kind, _)| *is_said && *kind == hold.kind)?;
         let option = (*option).to_owned();
@@ -268,6 +300,9 @@ pub async fn already_ended(project: &Project, run: &RunId, status: Status) -> Re
 async fn refused(project: &Project, caller: &Caller, run: &RunId, refusal: Refusal) -> Result<Error, Error> {
     match refusal {
         Refusal::Ended { status } => already_ended(project, run, status).await,
-        refusal => Ok(project.refuse(caller.actor(), run, RETRY_FAILED, None, refusal).await),
+        refusal => {
+            let what = refusal.refused_action().unwrap_or(RETRY_FAILED).to_owned();
+            Ok(project.refuse(caller.actor(), run, &what, None, refusal).await)
+        }
     }
 }

@@ -16,13 +16,16 @@ use lockgate_engine::spec::problem::Severity;
 use lockgate_engine::spec::workflow::{Commit, Workflow};
 use lockgate_runner::agent::AgentSources;
 use lockgate_runner::config::Config;
-use lockgate_runner::driver::{Driver, Listener, start_detached};
+use lockgate_runner::driver::{DriveError, Driver, Listener, start_detached};
 use lockgate_runner::git::git;
 use lockgate_runner::start::{Prepared, StartOptions, WorkflowFile, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
+
+/// What giving answers in advance is, as it completes "may not …".
+pub const ANSWER_IN_ADVANCE: &str = "answer in advance";
 
 /// So many problems of a workflow file are part of an error.
 const FEW: usize = 5;
@@ -137,17 +140,33 @@ impl Project {
 
     /// Records a run that a worker drives.
     pub async fn start_detached(&self, ready: Ready, caller: Caller) -> Result<RunId, Error> {
-        let run = start_detached(&self.runtime, caller, ready.prepared).await?;
-        drop(ready.lock);
-        Ok(run.id)
+        match start_detached(&self.runtime, caller.clone(), ready.prepared).await {
+            Ok(run) => {
+                drop(ready.lock);
+                Ok(run.id)
+            }
+            Err(error) => Err(self.not_started(&caller, error).await),
+        }
     }
 
     /// Records a run that the caller drives.
     pub async fn start_driven(&self, ready: Ready, caller: Caller, listener: Box<dyn Listener>) -> Result<Driver, Error> {
         let Prepared { create, workflow, values } = ready.prepared;
-        let driver = Driver::create(self.runtime.clone(), caller, create, workflow, values, listener).await?;
-        drop(ready.lock);
-        Ok(driver)
+        match Driver::create(self.runtime.clone(), caller.clone(), create, workflow, values, listener).await {
+            Ok(driver) => {
+                drop(ready.lock);
+                Ok(driver)
+            }
+            Err(error) => Err(self.not_started(&caller, error).await),
+        }
+    }
+
+    /// Why a run was not recorded. Only answers given in advance are refused because of who gives them.
+    async fn not_started(&self, caller: &Caller, error: DriveError) -> Error {
+        match error {
+            DriveError::Refused(refusal) => self.refuse_about_project(caller.actor(), ANSWER_IN_ADVANCE, refusal).await,
+            error => error.into(),
+        }
     }
 }
 
@@ -169,7 +188,8 @@ fn refuse_unfit(start: &Start, workflow: &Workflow) -> Result<(), Error> {
             Err(Error::new(Code::InvalidUsage, message).help("leave it out"))
         }
         (None, _) if start.replace || start.review => {
-            Err(Error::new(Code::InvalidUsage, "--new and --review are for pipelines, and this is none").help("leave them out"))
+            Err(Error::new(Code::InvalidUsage, "only a pipeline is replaced or waits for a review, and this is none")
+                .help("leave it out"))
         }
         (Some(_) | None, _) => Ok(()),
     }
@@ -181,7 +201,7 @@ fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Er
         return Ok(());
     }
     let message = format!("what tasks change is to be committed, and {} is not under git", root.display());
-    Err(Error::new(Code::GitError, message).help("run `git init` there, or leave out `commits: true` and --commits"))
+    Err(Error::new(Code::GitError, message).help("run `git init` there, or commit nothing: leave out `commits: true`"))
 }
 
 /// A run whose agents nobody has named would fail in its middle, so it does not begin.

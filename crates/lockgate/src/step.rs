@@ -27,6 +27,14 @@ impl StepChange {
         }
     }
 
+    /// What it does, as it completes "may not …".
+    fn what(&self) -> &'static str {
+        match self {
+            Self::Retry => "retry a task",
+            Self::Skip(_) => "skip a task",
+        }
+    }
+
     /// Whether a refusal only says that it is so already.
     fn is_granted_by(&self, refusal: &Refusal) -> bool {
         match (self, refusal) {
@@ -58,11 +66,10 @@ impl Project {
         let state = load(self.store(), run).await?;
         let cut_off = cut_off(self, &state, step).await?;
         let key = step.key(state.iteration_counts.get(step.phase().as_str()).copied().unwrap_or(1));
-        let outcome = match submit(&self.runtime, run, caller, change.command(key.clone(), cut_off)).await {
+        let outcome = match submit(&self.runtime, run, caller.clone(), change.command(key.clone(), cut_off)).await {
             Ok(now) => Ok(Box::new(now)),
             Err(DriveError::Refused(refusal)) if change.is_granted_by(&refusal) => Err(refusal),
-            Err(DriveError::Refused(refusal)) => return Err(Error::refused_in(run, refusal)),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.failed(&caller, run, change.what(), error).await),
         };
         Ok(StepChanged { key, outcome })
     }

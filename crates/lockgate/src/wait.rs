@@ -8,8 +8,9 @@ use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::index::HoldRow;
 use lockgate_runner::load::load;
-use lockgate_store::{HoldFilter, Page};
+use lockgate_store::{DriverInfo, HoldFilter, Page};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long a run that is left to workers may lack one before it counts as interrupted: between an answer and the worker that continues
 /// the run, no process drives it.
@@ -34,6 +35,25 @@ impl Project {
                 }
             } else {
                 changes.next().await?;
+            }
+        }
+    }
+
+    /// Waits until the process that drives a run has continued from what was recorded at this version, or no process drives it any more:
+    /// a driver that is about to end does not see what was recorded, and once it is gone the run can continue elsewhere. Gives the
+    /// process that drives it.
+    pub async fn until_driver_saw(&self, run: &RunId, version: u64) -> Result<Option<DriverInfo>, Error> {
+        let deadline = Instant::now() + HANDOVER;
+        let mut changes = Changes::of(self.store(), run);
+        loop {
+            let driver = self.store().driver_of(run).await?;
+            // Whatever a driver commits, it has read what was recorded before.
+            if driver.is_none() || !self.store().commits(run, version, 1).await?.is_empty() {
+                return Ok(driver);
+            }
+            match tokio::time::timeout_at(deadline, changes.next()).await {
+                Ok(changed) => changed?,
+                Err(_) => return Ok(driver),
             }
         }
     }

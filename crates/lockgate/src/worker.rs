@@ -12,9 +12,10 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status};
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::driver::{DriveError, Halt, Listener, Paused};
+use lockgate_runner::driver::{DriveError, Halt, HaltReason, Listener, Paused};
 use lockgate_runner::fleet::{Fleet, FleetLimits, Watcher};
 use lockgate_runner::notifications::{Kind, Notification, Reporter, StepOutcome};
+use lockgate_runner::process::{become_subreaper, keep_reaping};
 use lockgate_runner::root::{Root, Step};
 use lockgate_runner::runtime::Runtime;
 use serde::Serialize;
@@ -102,12 +103,21 @@ impl Worker {
 
     /// Stops the worker. Tasks that are running are ended, and their runs are saved as interrupted.
     pub async fn stop(self) -> Result<(), Error> {
-        self.halt.halt("the worker was stopped");
+        self.halt.halt(HaltReason::Stopped);
         match self.task.await {
             Ok(driven) => driven,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
     }
+}
+
+/// Lets this process adopt what tasks leave behind, so that it is ended with its task however often it forks. The program `lockgate` does
+/// so whenever it drives. An embedding program that drives runs calls it once, inside the tokio runtime, unless its own code waits for
+/// any child: processes that tasks left behind are then reaped in the background of this process.
+pub fn adopt_orphans() -> std::io::Result<()> {
+    let adopted = become_subreaper();
+    tokio::spawn(keep_reaping());
+    adopted
 }
 
 /// The runs of a project that this process drives.

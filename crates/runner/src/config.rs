@@ -68,9 +68,9 @@ impl Config {
         match read_text(path) {
             Ok(Some(text)) => Self::parse(&text, path),
             Ok(None) => Ok(Self::default()),
-            Err((why, help)) => {
-                let message = format!("the settings cannot be read: {why}");
-                Err(ConfigError { path: path.to_path_buf(), message, line: None, column: None, help: Some(help.to_owned()) })
+            Err(error) => {
+                let (message, help) = (format!("the settings cannot be read: {error}"), error.help().to_owned());
+                Err(ConfigError { path: path.to_path_buf(), message, line: None, column: None, help: Some(help) })
             }
         }
     }
@@ -132,7 +132,7 @@ impl Config {
 
 fn shell(value: &Value<'_>) -> Result<Shell, Problem> {
     let text = value.text().ok_or_else(|| value.problem("`shell` must be text", Some("write `bash` or `sh`".to_owned())))?;
-    Shell::parse(text).map_err(|(message, help)| value.problem(message, Some(help)))
+    Shell::parse(text).map_err(|wrong| value.problem(wrong.message, Some(wrong.help)))
 }
 
 fn commit(value: &Value<'_>) -> Result<Commit, Problem> {
@@ -151,12 +151,41 @@ fn commit(value: &Value<'_>) -> Result<Commit, Problem> {
     Ok(commit)
 }
 
-/// The text of the file, without waiting for it should it be a pipe; or why it cannot be read, and what to do.
-fn read_text(path: &Path) -> Result<Option<String>, (String, &'static str)> {
+/// Why the text of the settings cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum Unreadable {
+    #[error("permission denied")]
+    Denied,
+    #[error("it is not UTF-8 text")]
+    NotText,
+    #[error("it is a folder")]
+    Directory,
+    #[error("it is not a file")]
+    NotAFile,
+    #[error("it is larger than 1 MB")]
+    TooLarge,
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl Unreadable {
+    fn help(&self) -> &'static str {
+        match self {
+            Self::Denied => "make the file readable for you",
+            Self::NotText => "save it as UTF-8",
+            Self::Directory | Self::NotAFile => "put a file there, or remove it to go on with the defaults",
+            Self::TooLarge => "settings are a few lines; look whether this is the right file",
+            Self::Io(_) => "remove it to go on with the defaults",
+        }
+    }
+}
+
+/// The text of the file, without waiting for it should it be a pipe.
+fn read_text(path: &Path) -> Result<Option<String>, Unreadable> {
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied => ("permission denied".to_owned(), "make the file readable for you"),
-        io::ErrorKind::InvalidData => ("it is not UTF-8 text".to_owned(), "save it as UTF-8"),
-        _ => (error.to_string(), "remove it to go on with the defaults"),
+        io::ErrorKind::PermissionDenied => Unreadable::Denied,
+        io::ErrorKind::InvalidData => Unreadable::NotText,
+        _ => Unreadable::Io(error),
     };
     let metadata = match path.metadata() {
         Ok(metadata) => metadata,
@@ -164,14 +193,13 @@ fn read_text(path: &Path) -> Result<Option<String>, (String, &'static str)> {
         Err(error) => return Err(failed(error)),
     };
     if !metadata.is_file() {
-        let what = if metadata.is_dir() { "it is a folder" } else { "it is not a file" };
-        return Err((what.to_owned(), "put a file there, or remove it to go on with the defaults"));
+        return Err(if metadata.is_dir() { Unreadable::Directory } else { Unreadable::NotAFile });
     }
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(failed)?;
     let read = file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if read as u64 > MAX_BYTES {
-        return Err(("it is larger than 1 MB".to_owned(), "settings are a few lines; look whether this is the right file"));
+        return Err(Unreadable::TooLarge);
     }
     Ok(Some(text))
 }

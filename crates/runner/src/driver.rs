@@ -15,7 +15,7 @@ mod timers;
 pub use background::{ClaimedRun, Parked, detach, fork_with, start_detached, start_parked};
 use commit::{append_first, read_ahead, was_taken};
 pub use error::DriveError;
-pub use halt::Halt;
+pub use halt::{Halt, HaltReason};
 use submit::carry_out;
 pub(crate) use submit::record;
 pub use submit::{accept, submit};
@@ -417,7 +417,7 @@ impl Driver {
     /// Ends what is under way and records that it was cut off, save for what had finished by then.
     async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         let mut last = self.stop_all().await;
-        let signal = halt.signal().unwrap_or("stopped").to_owned();
+        let signal = halt.reason().unwrap_or(HaltReason::Stopped).word().to_owned();
         let command = own_command(&self.runtime, CommandKind::Interrupt { signal });
         last.push(Waiting { command, values: Vec::new() });
         self.commit(last).await?;

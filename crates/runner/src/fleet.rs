@@ -3,7 +3,7 @@
 //! A run that waits costs its id. No one has claimed it then, so once it is answered any process can continue it. Runs that other live processes drive are passed over. A
 //! panic while a run is driven is a failure of that run alone.
 
-use crate::driver::{ClaimedRun, DriveError, Halt, Listener, Paused, fire_due, panic_text};
+use crate::driver::{ClaimedRun, DriveError, Halt, HaltReason, Listener, Paused, fire_due, panic_text};
 use crate::runtime::Runtime;
 use crate::spans;
 use futures::FutureExt;
@@ -91,7 +91,7 @@ impl Fleet {
     pub async fn drive(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), StoreError> {
         let driven = self.drive_on(until, halt).await;
         if driven.is_err() {
-            halt.halt("stopped");
+            halt.halt(HaltReason::Stopped);
         }
         while let Some(done) = self.drivers.join_next().await {
             self.done(done);

@@ -8,6 +8,7 @@ use crate::open::Project;
 use crate::prompt::{Confirmed, HoldPrompt};
 use crate::{background, print, prompt};
 use lockgate::answer::{Answer, Answered};
+use lockgate::resume::Resume;
 use lockgate::sanitize;
 use lockgate::select::{self, HoldName};
 use lockgate_engine::hold::HoldState;
@@ -19,11 +20,6 @@ use lockgate_runner::load::load;
 use lockgate_store::DriverInfo;
 use serde_json::json;
 use std::path::Path;
-use std::time::Duration;
-
-/// How often and how long apart it is looked whether the process that drives the run has seen the answer.
-const MAX_POLLS: u32 = 100;
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Answers a hold: records the answer and, with --resume, goes on with the run
 #[derive(Debug, clap::Args)]
@@ -84,19 +80,17 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
 
 /// Goes on with the run, unless the process that drives it does: then what was asked is done with the answer.
 async fn continue_run(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Result<Exit, CommandError> {
-    // A driver that was about to end does not see the answer any more; once it is gone, the run goes on here.
-    for _ in 0..MAX_POLLS {
-        if project.store().driver_of(run).await?.is_none() || !is_checking(project, hold).await? {
-            break;
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
+    // A driver that is about to end does not see the answer any more; once it is gone, the run goes on here.
+    let state = load(project.store(), run).await?;
+    if state.holds.get(hold).is_some_and(|hold| hold.state == HoldState::Checking) {
+        project.until_driver_saw(run, state.version).await?;
     }
     let by = match project.store().driver_of(run).await? {
         Some(by) => by,
         None => match resume::continue_run(
             project,
             run,
-            Vec::new(),
+            Resume::default(),
             resume::ResumeOptions { json, ..resume::ResumeOptions::default() },
         )
         .await?
@@ -110,11 +104,6 @@ async fn continue_run(project: &Project, run: &RunId, hold: &HoldId, json: bool)
         print::json(&super::status::view_of(project, run).await?);
     }
     Ok(Exit::Done)
-}
-
-async fn is_checking(project: &Project, hold: &HoldId) -> Result<bool, CommandError> {
-    let found = project.store().find_holds(hold.as_str()).await?;
-    Ok(found.iter().any(|found| found.row.hold == *hold && found.row.state == HoldState::Checking))
 }
 
 /// Tells who goes on with a run, now that it can; one that was left to the background goes on there.

@@ -3,12 +3,10 @@
 use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
 use crate::{diagnostics, print};
-use lockgate::code::Code;
+use lockgate::pipeline::{check_state_file, execution_spec};
 use lockgate::{sanitize, workflow_file};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::words::counted;
-use lockgate_formats::json::{JsonError, place};
-use lockgate_formats::pipeline::check::check;
 use lockgate_formats::pipeline::rule::Finding;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -42,7 +40,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, CommandError> {
     let mut unreadable = false;
     for path in &arguments.files {
         let file = path.to_string_lossy().into_owned();
-        let line = match checked(path, spec.as_ref()) {
+        let line = match check_state_file(path, spec.as_ref()).map_err(CommandError::from) {
             Ok(findings) => FileLine { file, valid: findings.is_empty(), error: None, findings },
             Err(error) => {
                 unreadable = true;
@@ -69,36 +67,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, CommandError> {
 
 fn spec(path: &Path) -> Result<Workflow, CommandError> {
     let file = workflow_file::read(path)?;
-    if file.workflow.is_none() {
-        diagnostics::report(&file);
+    if file.workflow.is_some() {
+        return Ok(execution_spec(file)?);
     }
-    let named = path.display();
-    let Some(workflow) = file.workflow else {
-        let message = format!("{named} is no valid {}: {}", file.format.noun(), workflow_file::summary(&file.problems));
-        return Err(CommandError::new(Code::InvalidWorkflow, message)
-            .help("mend it, or check the state files without `--spec`")
-            .reported());
-    };
-    if workflow.pipeline.is_none() {
-        let message = format!("{named} is a {}, and no EXECUTION-SPEC", file.format.noun());
-        return Err(
-            CommandError::new(Code::InvalidWorkflow, message).help("name the file with `workstreams` and `execution_phases`")
-        );
-    }
-    Ok(workflow)
-}
-
-fn checked(path: &Path, spec: Option<&Workflow>) -> Result<Vec<Finding>, CommandError> {
-    let text = workflow_file::text(path)?;
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
-    check(&text, stem.as_deref(), spec).map_err(|error| not_json(path, &text, &error))
-}
-
-/// A file that cannot be read as JSON, with the place.
-pub(super) fn not_json(path: &Path, text: &str, error: &JsonError) -> CommandError {
-    let (line, column) = place(text, error.at);
-    let message = format!("{}:{line}:{column} is not JSON: {error}", path.display());
-    CommandError::new(Code::NotJson, message).help("mend the file there; a state file is one JSON object")
+    diagnostics::report(&file);
+    let help = "mend it, or check the state files without `--spec`";
+    execution_spec(file).map_err(|error| CommandError::from(error).help(help).reported())
 }
 
 fn reported(line: &FileLine) -> String {

@@ -1,11 +1,9 @@
 //! `lockgate explain`: the page of an error's code.
 
 use crate::error::CommandError;
-use crate::error_pages::{self, Page};
 use crate::exit::Exit;
 use crate::print::{self, STRONG, styled};
-use lockgate::code::Code;
-use lockgate::preset_answers::nearest;
+use lockgate::error_pages::{self, Page, find};
 use serde::Serialize;
 
 /// Explains the code of an error: what it means, why Lockgate refuses, and how to mend it
@@ -61,19 +59,6 @@ fn list(json: bool) {
     let width = error_pages::all().map(|page| page.code.len()).max().unwrap_or(0);
     let line = |page: Page| format!("{}  {}\n", styled(STRONG, format_args!("{:<width$}", page.code)), page.title());
     print::data(&error_pages::all().map(line).collect::<String>());
-}
-
-/// The page that somebody means, in whatever case, and also with what stands around the code in a message.
-fn find(given: &str) -> Result<Page, CommandError> {
-    let bare = given.split_once('[').map_or(given, |(_, rest)| rest);
-    let bare = bare.trim_end_matches(':').trim_end_matches(']').trim().to_lowercase().replace(['_', ' '], "-");
-    error_pages::all().find(|page| page.code == bare).ok_or_else(|| {
-        let error = CommandError::new(Code::UnknownCode, format!("there is no code {given:?}"));
-        match nearest(&bare, error_pages::all().map(|page| page.code)) {
-            Some(meant) => error.help(format!("did you mean `lockgate explain {meant}`?")),
-            None => error.help("`lockgate explain` lists all codes"),
-        }
-    })
 }
 
 #[cfg(test)]

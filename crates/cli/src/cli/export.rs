@@ -5,9 +5,7 @@ use crate::exit::Exit;
 use crate::print;
 use clap::ValueEnum;
 use lockgate::select;
-use lockgate_engine::run::Refusal;
 use lockgate_runner::load::load;
-use lockgate_runner::projection::StateFile;
 use std::path::Path;
 
 /// Prints a run in the form of another tool
@@ -32,10 +30,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let state = load(project.store(), &found.row.run).await?;
     let text = match arguments.format {
-        ExportFormat::Pipeline => {
-            let file = StateFile::of(&project.root, project.runtime.store.clone(), &state).ok_or(Refusal::NotAPipeline)?;
-            file.export().await?
-        }
+        ExportFormat::Pipeline => project.export_state_file(&state).await?,
     };
     print::data(&text);
     Ok(Exit::Done)

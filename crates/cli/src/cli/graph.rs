@@ -3,10 +3,10 @@
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::{diagnostics, print};
-use lockgate::code::Code;
 use lockgate::graph::json::GraphView;
 use lockgate::graph::{Drawing, mermaid, svg};
 use lockgate::run_status::with_driver;
+use lockgate::start::invalid;
 use lockgate::{select, view, workflow_file};
 use std::path::Path;
 
@@ -62,11 +62,7 @@ fn of_file(path: &Path) -> Result<Drawing, CommandError> {
     diagnostics::report(&file);
     match &file.workflow {
         Some(workflow) => Ok(Drawing::of_workflow(workflow)),
-        None => Err(CommandError::new(
-            Code::InvalidWorkflow,
-            format!("{} is no valid workflow: {}", path.display(), workflow_file::summary(&file.problems)),
-        )
-        .reported()),
+        None => Err(CommandError::from(invalid(&file)).reported()),
     }
 }
 

@@ -3,10 +3,7 @@
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
-use lockgate::code::Code;
-use lockgate::handover::{Done, continuation, handover};
 use lockgate::{sanitize, select};
-use lockgate_formats::handover::render;
 use std::path::Path;
 
 /// Prints the CHECKPOINT REACHED block of the question that a run waits at, for whoever orchestrates it
@@ -26,23 +23,13 @@ pub(super) struct ContinuationArguments {
 pub(super) async fn show_handover(root: Option<&Path>, arguments: HandoverArguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
-    let (done, run) = Done::of(&project, &found.row.run).await?;
-    let block = handover(&done, &run, project.runtime.clock.now()).ok_or_else(|| {
-        CommandError::new(Code::HoldNotFound, format!("run {} waits for nobody", run.id))
-            .help(format!("`lockgate why {}` says where it stands", run.id))
-    })?;
-    print::data(&sanitize::lines(&render(&block)));
+    print::data(&sanitize::lines(&project.handover(&found.row.run).await?));
     Ok(Exit::Done)
 }
 
 pub(super) async fn show_continuation(root: Option<&Path>, arguments: ContinuationArguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
-    let (done, run) = Done::of(&project, &found.row.run).await?;
-    let block = continuation(&done, &run).ok_or_else(|| {
-        CommandError::new(Code::HoldNotFound, format!("nobody has answered a checkpoint of run {} yet", run.id))
-            .help(format!("`lockgate handover {}` shows the one that it waits at", run.id))
-    })?;
-    print::data(&sanitize::lines(&block.render()));
+    print::data(&sanitize::lines(&project.continuation(&found.row.run).await?));
     Ok(Exit::Done)
 }

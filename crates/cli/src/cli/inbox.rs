@@ -6,13 +6,9 @@ use crate::open::Project;
 use crate::pagination::PageArguments;
 use crate::print;
 use crate::print::{HELP, STRONG, styled};
-use lockgate::view::HoldView;
-use lockgate::{human_time, sanitize, select};
-use lockgate_engine::id::RunId;
+use lockgate::lists::{HoldLine, Part};
+use lockgate::{human_time, sanitize};
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::load::load;
-use lockgate_store::{HoldFilter, ListedHold};
-use serde::Serialize;
 use std::path::Path;
 
 /// Lists all that waits for a person, longest first
@@ -25,32 +21,9 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// A hold with the run that it belongs to.
-#[derive(Serialize)]
-struct Line {
-    run: RunId,
-    workflow: String,
-    feature: Option<String>,
-    #[serde(flatten)]
-    hold: HoldView,
-}
-
-impl Line {
-    fn of(listed: ListedHold) -> Self {
-        let run = listed.row.run.clone();
-        Self { run, workflow: listed.workflow, feature: listed.feature, hold: HoldView::listed(listed.row) }
-    }
-}
-
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
-    let after = match &arguments.page.after {
-        Some(hold) => Some(select::hold(project.store(), &select::hold_name(hold)?).await?.cursor),
-        None => None,
-    };
-    let holds = project.store().holds(HoldFilter::Open, arguments.page.from(after)).await?;
-    let (holds, more) = arguments.page.cut(holds);
-    let lines: Vec<Line> = holds.into_iter().map(Line::of).collect();
+    let Part { lines, more } = project.inbox(arguments.page.limit(), arguments.page.after.as_deref()).await?;
     if arguments.json {
         print::json(&lines);
     } else {
@@ -62,22 +35,20 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-async fn print_list(project: &Project, lines: &[Line]) -> Result<(), CommandError> {
+async fn print_list(project: &Project, lines: &[HoldLine]) -> Result<(), CommandError> {
     if lines.is_empty() {
         print::say("Nothing waits for a person.");
     }
-    let now = project.runtime.clock.now();
+    let now = project.now();
     let mut out = String::new();
     for line in lines {
-        // A process that drives the run goes on by itself once the hold is answered; so does one in the background.
-        let goes_on = project.store().driver_of(&line.run).await?.is_some() || load(project.store(), &line.run).await?.detached;
-        out += &text(line, goes_on, now);
+        out += &text(line, project.continues_by_itself(&line.run).await?, now);
     }
     print::data(&out);
     Ok(())
 }
 
-fn text(line: &Line, goes_on: bool, now: Timestamp) -> String {
+fn text(line: &HoldLine, goes_on: bool, now: Timestamp) -> String {
     let hold = &line.hold;
     let about = line.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
     let phase = hold.phase.as_deref().map(|phase| format!(", phase {phase}")).unwrap_or_default();

@@ -4,32 +4,16 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
-use lockgate::code::Code;
-use lockgate::run_status::{Changes, run_status};
+use lockgate::logs::{Attempt, Log, Printing, choose};
+use lockgate::run_status::Changes;
 use lockgate::sanitize;
 use lockgate::select::{self, StepName};
-use lockgate::step::running_attempt;
-use lockgate::view::lockgate;
-use lockgate_engine::id::{RunId, StepKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::StepStatus;
-use lockgate_engine::time::Timestamp;
-use lockgate_runner::load::{catch_up, load};
-use lockgate_runner::notifications::{Kind, Notification, Reporter};
-use lockgate_runner::root::Step;
-use lockgate_store::Store;
-use serde::Serialize;
+use lockgate_runner::load::load;
 use serde_json::json;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
-
-/// How many commits are read at once.
-const COMMITS: usize = 1000;
-
-/// How much of a log is read at once.
-const PIECE: usize = 64 * 1024;
 
 /// How often a log that grows is looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -58,36 +42,17 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// An attempt of a task or gate, as the history knows it.
-#[derive(Clone, Debug, Serialize)]
-struct Attempt {
-    iteration: u32,
-    attempt: u32,
-    started_at: Timestamp,
-    status: StepStatus,
-}
-
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let mut state = load(project.store(), &found.row.run).await?;
     let step = select::step(&state, &arguments.task)?;
-    let mut attempts = attempts(project.store(), &state, &step).await?;
-    let running = running_attempt(&state, &step);
-    let newest = attempts.len();
-    for (at, known) in attempts.iter_mut().enumerate() {
-        // Nothing says of an attempt that it was ended with its phase or its run.
-        if known.status == StepStatus::Running && (at + 1 < newest || running.is_none()) {
-            known.status = StepStatus::Stopped;
-        }
-    }
-    let chosen = choose(&attempts, &step, &arguments)?;
-    let path = log_file(&project, &state.id, &step.key(chosen.iteration), chosen.attempt);
+    let attempts = project.attempts(&state, &step).await?;
+    let chosen = choose(&attempts, &step, &state.id, arguments.iteration, arguments.attempt)?;
+    let path = project.log_file(&state.id, &step.key(chosen.iteration), chosen.attempt);
     if arguments.json {
         let mut kept = Vec::new();
-        LogReader::new(path.clone())
-            .read(&mut |piece| kept.extend_from_slice(piece))
-            .map_err(|error| unreadable(&path, &error))?;
+        Log::new(path.clone()).read(&mut |piece| kept.extend_from_slice(piece))?;
         print::json(&json!({
             "run": state.id,
             "phase": step.phase(),
@@ -102,12 +67,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Ok(Exit::Done);
     }
     let mut shown = LogPrinter { raw: arguments.raw, ..LogPrinter::default() };
-    let mut kept = LogReader::new(path.clone());
+    let mut log = Log::new(path);
     let mut changes = Changes::of(project.store(), &found.row.run);
     loop {
         // Asked first: what an ended attempt had printed is then in its log.
         let under_way = arguments.follow && is_running(&project, &mut state, &step, chosen).await?;
-        kept.read(&mut |piece| shown.show(piece)).map_err(|error| unreadable(&path, &error))?;
+        log.read(&mut |piece| shown.show(piece))?;
         if !under_way || shown.gone {
             break;
         }
@@ -125,121 +90,15 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::new(Code::UnreadableLog, format!("the log {} cannot be read: {error}", path.display()))
-}
-
-/// The file that keeps what an attempt of a task or gate printed.
-pub(super) fn log_file(project: &Project, run: &RunId, key: &StepKey, attempt: u32) -> PathBuf {
-    let step = match key {
-        StepKey::Task(key) => Step::Task(key),
-        StepKey::Gate { phase, iteration, gate } => Step::Gate { phase, iteration: *iteration, gate },
-    };
-    project.root.log_file(run, step, attempt)
-}
-
-fn choose<'a>(attempts: &'a [Attempt], step: &StepName, arguments: &Arguments) -> Result<&'a Attempt, CommandError> {
-    let address = format!("{}/{}", step.phase(), step.id());
-    let Some(last) = attempts.last() else {
-        return Err(CommandError::new(Code::NotStarted, format!("{address} has not started, so it has printed nothing"))
-            .help(format!("`{}` shows what runs now", lockgate(["status", &arguments.run]))));
-    };
-    let iteration = arguments.iteration.unwrap_or(last.iteration);
-    let mut same = attempts.iter().rev().filter(|known| known.iteration == iteration);
-    let found = match arguments.attempt {
-        None => same.next(),
-        Some(wanted) => same.find(|known| known.attempt == wanted),
-    };
-    found.ok_or_else(|| {
-        let listed: Vec<String> = attempts
-            .iter()
-            .map(|known| format!("--iteration {} --attempt {}  {}", known.iteration, known.attempt, known.status))
-            .collect();
-        let listed = &listed[listed.len().saturating_sub(10)..];
-        CommandError::new(Code::AttemptNotFound, format!("{address} has no such attempt"))
-            .help(format!("there are\n{}", listed.join("\n")))
-    })
-}
-
 /// Whether an attempt is still under way, and somebody keeps what it prints.
 async fn is_running(project: &Project, state: &mut Run, step: &StepName, chosen: &Attempt) -> Result<bool, CommandError> {
-    let interrupted = run_status(project.store(), &state.id).await?.is_interrupted();
-    catch_up(project.store(), state).await?;
-    let same = state.current.as_ref().is_some_and(|phase| phase.iteration == chosen.iteration);
-    let under_way = same && running_attempt(state, step) == Some(chosen.attempt);
-    if under_way && interrupted {
-        let run = &state.id;
-        print::note(format_args!("nothing drives run {run}, so no more is kept; go on with `lockgate resume {run}`"));
-    }
-    Ok(under_way && !interrupted)
-}
-
-async fn attempts(store: &dyn Store, run: &Run, step: &StepName) -> Result<Vec<Attempt>, CommandError> {
-    let (mut attempts, mut after): (Vec<Attempt>, u64) = (Vec::new(), 0);
-    let mut reporter = Reporter::default();
-    loop {
-        let commits = store.commits(&run.id, after, COMMITS).await?;
-        let Some(last) = commits.last() else { return Ok(attempts) };
-        after = last.version;
-        for sealed in &commits {
-            let commit = sealed.open()?;
-            for Notification { at, kind, .. } in reporter.report(run, &commit.entries) {
-                let Some((iteration, attempt, status)) = about(&kind, step) else { continue };
-                let known = attempts.iter_mut().rev().find(|known| (known.iteration, known.attempt) == (iteration, attempt));
-                match known {
-                    Some(known) => known.status = status,
-                    None => attempts.push(Attempt { iteration, attempt, started_at: at, status }),
-                }
-            }
-        }
-    }
-}
-
-/// The number and the status of an attempt of this task or gate, where a notification is about one.
-fn about(kind: &Kind<'_>, wanted: &StepName) -> Option<(u32, u32, StepStatus)> {
-    let (step, attempt, status) = if let Kind::StepStarted { step, attempt, .. } = kind {
-        (*step, *attempt, StepStatus::Running)
-    } else if let Kind::StepEnded { step, attempt, outcome, .. } = kind {
-        (*step, *attempt, outcome.status())
-    } else {
-        return None;
-    };
-    let name = match step {
-        Step::Task(key) => StepName::Task(key.phase.clone(), key.task.clone(), key.item.clone()),
-        Step::Gate { phase, gate, .. } => StepName::Gate(phase.clone(), gate.clone()),
-    };
-    (name == *wanted).then_some((step.iteration(), attempt, status))
-}
-
-/// A log file that may still grow, or not be there yet.
-struct LogReader {
-    path: PathBuf,
-    file: Option<File>,
-}
-
-impl LogReader {
-    fn new(path: PathBuf) -> Self {
-        Self { path, file: None }
-    }
-
-    /// Gives what was written since the last time.
-    fn read(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
-        if self.file.is_none() {
-            self.file = match File::open(&self.path) {
-                Ok(file) => Some(file),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(error),
-            };
-        }
-        let Some(file) = &mut self.file else { return Ok(()) };
-        let mut piece = vec![0; PIECE];
-        loop {
-            match file.read(&mut piece) {
-                Ok(0) => return Ok(()),
-                Ok(length) => take(&piece[..length]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
+    match project.is_printing(state, step, chosen).await? {
+        Printing::Yes => Ok(true),
+        Printing::Ended => Ok(false),
+        Printing::NotDriven => {
+            let run = &state.id;
+            print::note(format_args!("nothing drives run {run}, so no more is kept; go on with `lockgate resume {run}`"));
+            Ok(false)
         }
     }
 }

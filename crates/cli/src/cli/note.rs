@@ -5,9 +5,8 @@ use crate::exit::Exit;
 use crate::print;
 use lockgate::code::Code;
 use lockgate::{describe, select};
-use lockgate_engine::run::command::{Channel, CommandKind};
-use lockgate_engine::run::pipeline::{Fix, Notes, PipelineCommand, PipelineEvent};
-use lockgate_runner::driver::submit;
+use lockgate_engine::run::command::Channel;
+use lockgate_engine::run::pipeline::{Fix, Notes, PipelineEvent};
 use serde_json::json;
 use std::path::Path;
 
@@ -33,15 +32,15 @@ pub(super) struct Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let cleanup_done: Vec<String> = arguments.cleanup_done.iter().map(|text| text.trim().to_owned()).collect();
     let notes = Notes { eslint_fixes: fixes(&arguments.eslint_fixes)?, cleanup_done, key_fixes: fixes(&arguments.key_fixes)? };
-    if notes.is_empty() || notes.cleanup_done.iter().any(String::is_empty) {
-        return Err(CommandError::new(Code::InvalidUsage, "there is nothing to note")
-            .help("give --key-fix FILE=CHANGE, --eslint-fix FILE=CHANGE or --cleanup TEXT"));
-    }
     let project = crate::open::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let body = CommandKind::Pipeline(Box::new(PipelineCommand::Note(notes.clone())));
-    submit(&project.runtime, run, project.caller(Channel::Command), body).await?;
+    project.note(run, notes.clone(), project.caller(Channel::Command)).await.map_err(|error| match error.code() {
+        Code::InvalidUsage => {
+            CommandError::from(error).help("give --key-fix FILE=CHANGE, --eslint-fix FILE=CHANGE or --cleanup TEXT")
+        }
+        _ => error.into(),
+    })?;
     print::say(describe::of_pipeline(&PipelineEvent::Noted(notes.clone())));
     if arguments.json {
         print::json(&json!({"run": run, "noted": notes}));

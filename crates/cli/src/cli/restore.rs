@@ -3,29 +3,15 @@
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::open::{current_folder, database_of};
+use crate::open::{options, settings};
 use crate::print;
+use lockgate::backup::{RESTORE, Restored, restore};
 use lockgate::code::Code;
+use lockgate::project::caller_at;
 use lockgate::sanitize;
-use lockgate_engine::run::Status;
+use lockgate_engine::run::command::Channel;
 use lockgate_engine::words::counted;
-use lockgate_runner::config::Config;
-use lockgate_runner::root::Root;
-use lockgate_runner::runtime::{Clock, SystemClock};
-use lockgate_runner::verify::verify_all;
-use lockgate_store::backup::put_in_place;
-use lockgate_store::{Page, SqliteStore, Store};
-use serde::Serialize;
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-/// How many findings are told.
-const TOLD: usize = 5;
-
-/// What SQLite keeps beside a database.
-const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
 
 /// Makes a backup the database of this project again, after having verified it
 #[derive(Debug, clap::Args)]
@@ -43,44 +29,17 @@ pub(super) struct Arguments {
 
 impl Arguments {
     pub(super) fn authority() -> Authority<'static> {
-        Authority::Person(Decision::about_project("restore a backup"))
+        Authority::Person(Decision::about_project(RESTORE))
     }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
-    let file = &arguments.file;
-    let root = match root {
-        Some(dir) => Root::at(dir),
-        None => {
-            let here = current_folder()?;
-            Root::find(&here).unwrap_or_else(|| Root::at(&here))
-        }
-    };
-    must_be_a_backup(file)?;
-    if database_of(&Config::read(&root.config_file())?).is_some() {
-        return Err(CommandError::new(
-            Code::SqliteOnly,
-            "the runs of this project are kept in PostgreSQL, and a backup is restored into a folder",
-        )
-        .help("leave `database` and LOCKGATE_DATABASE_URL out to go on from the backup; a server's own tools restore a server"));
-    }
-    root.prepare()?;
-    let present_database = root.database_file();
-    if !present(&present_database).is_empty() {
-        if !arguments.force {
-            return Err(CommandError::new(
-                Code::DatabaseExists,
-                format!("there is a database already: {}", present_database.display()),
-            )
-            .help("`--force` moves it aside; `--root DIR` restores into another folder"));
-        }
-        must_be_still(&root)?;
-    }
-    // Looked at in a folder beside its place, so that nobody meets it before it is known to be good.
-    let aside = root.folder().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
-    let restored = restore(file, &aside, &root).await;
-    lockgate_store::cleanup::remove_dir(&aside);
-    let restored = restored?;
+    let (root, config) = settings(root)?;
+    let caller = caller_at(&root, &config, Channel::Command);
+    let restored = restore(&root, &arguments.file, arguments.force, &options(), &caller).await.map_err(|error| {
+        let help = "`--force` moves it aside; `--root DIR` restores into another folder";
+        CommandError::from(error).help_for(&[Code::DatabaseExists], help)
+    })?;
     if arguments.json {
         print::json(&restored);
         return Ok(Exit::Done);
@@ -92,110 +51,4 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     print::data(&format!("restored {}, {unfinished} unfinished\n", counted(runs, "run")));
     print::say("What happened after the backup was made is not in it: look at `lockgate runs` before you resume anything.");
     Ok(Exit::Done)
-}
-
-/// What there is now.
-#[derive(Serialize)]
-struct Restored {
-    runs: usize,
-    unfinished: usize,
-    /// Where the database is that was there before.
-    moved_aside: Option<PathBuf>,
-}
-
-async fn restore(file: &Path, aside: &Path, root: &Root) -> Result<Restored, CommandError> {
-    let fresh = aside.join("lockgate.db");
-    let copied = std::fs::create_dir(aside).and_then(|()| std::fs::copy(file, &fresh));
-    copied.map_err(|error| unwritable(root, &error))?;
-    // The copy is ours, whatever the permissions of the backup.
-    let mut permissions = fresh.metadata().map_err(|error| unwritable(root, &error))?.permissions();
-    permissions.set_mode(permissions.mode() | 0o600);
-    std::fs::set_permissions(&fresh, permissions).map_err(|error| unwritable(root, &error))?;
-    let (runs, unfinished) = verified(file, aside).await?;
-    if companions(&fresh).iter().any(|path| path.metadata().is_ok_and(|metadata| metadata.len() > 0)) {
-        return Err(CommandError::new(Code::DatabaseError, format!("the copy of {} could not be closed", file.display())));
-    }
-    let moved_aside = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
-    // What it says of the database that was there does not hold for the backup.
-    SqliteStore::accept_missing(&root.folder())?;
-    put_in_place(&fresh, &root.database_file())?;
-    Ok(Restored { runs, unfinished, moved_aside })
-}
-
-/// How many runs the copy holds, and how many of them are unfinished, if nothing is wrong with it.
-async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), CommandError> {
-    let bad = |detail: String| {
-        let message = format!("{} cannot be restored: {detail}", file.display());
-        CommandError::new(Code::BackupCorrupt, message).help("nothing was changed; use another backup")
-    };
-    let store = SqliteStore::open_existing(aside).map_err(|error| bad(error.to_string()))?;
-    let findings = verify_all(&store).await.map_err(|error| bad(error.to_string()))?;
-    if !findings.is_empty() {
-        let mut told: Vec<String> =
-            findings.iter().take(TOLD).map(|found| format!("{}: {}", found.place, found.problem)).collect();
-        told.extend((findings.len() > TOLD).then(|| format!("and {} more", findings.len() - TOLD)));
-        return Err(bad(format!("it is not as it was written\n{}", told.join("\n"))));
-    }
-    let runs = store.runs(Page::ALL).await.map_err(|error| bad(error.to_string()))?;
-    let open = runs.iter().filter(|run| run.row.status.known().is_some_and(Status::is_unfinished)).count();
-    Ok((runs.len(), open))
-}
-
-fn must_be_a_backup(file: &Path) -> Result<(), CommandError> {
-    let metadata = file
-        .metadata()
-        .map_err(|error| CommandError::new(Code::UnreadableFile, format!("{} cannot be read: {error}", file.display())))?;
-    if !metadata.is_file() {
-        return Err(CommandError::new(Code::NotAFile, format!("{} is not a file", file.display())));
-    }
-    if companion(file, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0) {
-        return Err(CommandError::new(Code::NotABackup, format!("{} is a database in use, not a backup", file.display()))
-            .help("make a backup of it with `lockgate backup FILE` in its project"));
-    }
-    Ok(())
-}
-
-fn must_be_still(root: &Root) -> Result<(), CommandError> {
-    let Some(driver) = SqliteStore::living_drivers(&root.folder())?.into_iter().next() else { return Ok(()) };
-    let message = format!("process {} on {} drives runs of this database since {}", driver.pid, driver.host, driver.since);
-    Err(CommandError::new(Code::DatabaseInUse, message).help("let it come to its end, or end it, then restore"))
-}
-
-fn companion(database: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(database);
-    name.push(end);
-    PathBuf::from(name)
-}
-
-fn companions(database: &Path) -> Vec<PathBuf> {
-    COMPANIONS.iter().map(|end| companion(database, end)).collect()
-}
-
-/// What stands where the database goes. What SQLite keeps beside it comes first: moved away first, it cannot be taken for part of another one.
-fn present(database: &Path) -> Vec<PathBuf> {
-    let mut all = companions(database);
-    all.push(database.to_owned());
-    all.into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
-}
-
-fn move_aside(root: &Root) -> Result<PathBuf, CommandError> {
-    let database = root.database_file();
-    // Whoever opens and closes a good database leaves nothing beside it.
-    drop(SqliteStore::open_existing(&root.folder()));
-    let moment = SystemClock.now().to_string().replace(':', "-");
-    let kept = companion(&database, &format!(".before-{moment}"));
-    for path in present(&database) {
-        let end = COMPANIONS.into_iter().find(|end| companion(&database, end) == path).unwrap_or("");
-        match std::fs::rename(&path, companion(&kept, end)) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(unwritable(root, &error)),
-        }
-    }
-    Ok(kept)
-}
-
-fn unwritable(root: &Root, error: &io::Error) -> CommandError {
-    CommandError::new(Code::Unwritable, format!("{} cannot be written: {error}", root.folder().display()))
-        .help("make it writable and see that there is room, then do it again")
 }

@@ -5,19 +5,20 @@ use crate::definition::{self, Changed, Continues};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::pipeline::{self, PipelineResume, PipelineResumeFlags};
+use crate::pipeline::{self, PipelineResumeFlags};
 use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
 use crate::{drive, print};
+use lockgate::code::Code;
 use lockgate::definition::difference;
-use lockgate::resume::{CHOOSE_AGENT, RETRY_FAILED, Resume, Resumed, already_ended, ended, refuse_without_agent, resumable};
+use lockgate::resume::{CHOOSE_AGENT, RESTART_PHASE, RETRY_FAILED, Resume, Resumed, refuse_without_agent, resumable};
+use lockgate::start::ANSWER_IN_ADVANCE;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::command::Channel;
-use lockgate_engine::run::event::PresetAnswer;
-use lockgate_engine::run::{Refusal, Run};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::{Caller, Channel};
 use lockgate_runner::driver::{DriveError, Halt};
 use lockgate_runner::load::{load, load_with_sizes};
-use lockgate_store::{DriverInfo, ListedRun};
+use lockgate_store::DriverInfo;
 use std::path::Path;
 
 const NOTHING_CUT_OFF: &str = "no task waits because it was cut off, so there is nothing to run again";
@@ -52,13 +53,13 @@ impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
         let decide = |what: &'static str| Decision::about_run(what, &self.run);
         if self.continue_run.restart {
-            return Authority::Person(decide("run a phase again"));
+            return Authority::Person(decide(RESTART_PHASE));
         }
         if self.rerun || self.continue_run.continue_run {
             return Authority::Person(decide("answer a hold"));
         }
         if self.presets.is_given() {
-            return Authority::Person(decide("answer in advance"));
+            return Authority::Person(decide(ANSWER_IN_ADVANCE));
         }
         if self.agent.is_some() {
             return Authority::Person(decide(CHOOSE_AGENT));
@@ -73,43 +74,57 @@ impl Arguments {
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
-    let mut presets = arguments.presets.presets()?;
     let project = crate::open::open(root)?;
+    let caller = project.caller(Channel::Command);
     let found = resumable(&project, &arguments.run).await?;
-    let going = match of_pipeline(&project, &found, &arguments).await? {
-        None => {
-            if let Some(status) = ended(&found.row.status) {
-                return Err(already_ended(&project, &found.row.run, status).await?.into());
-            }
-            PipelineResume::default()
-        }
-        Some((going, answer)) => {
-            presets.extend(answer);
-            going
-        }
+    let run = found.row.run;
+    let mut resume = Resume {
+        answers: arguments.presets.presets()?,
+        rerun: arguments.rerun,
+        pipeline: arguments.continue_run.choice(),
+        ..Resume::default()
     };
+    settle_pipeline(&project, &run, &mut resume, &caller, !arguments.json && !arguments.detach).await?;
     if let Some(agent) = arguments.agent.as_deref().map(str::trim).filter(|agent| !agent.is_empty()) {
-        project.change_agent(&found.row.run, agent, project.caller(Channel::Command)).await?;
+        project.change_agent(&run, agent, caller).await?;
     }
-    refuse_without_agent(&load(project.store(), &found.row.run).await?, &project.config)?;
-    if going.restart {
-        project.restart_phase(&found.row.run, project.caller(Channel::Command)).await?;
-    }
-    let (rerun, approve) = (arguments.rerun || going.rerun, going.approve);
-    let options = ResumeOptions { rerun, approve, changed: arguments.changed, json: arguments.json };
+    refuse_without_agent(&load(project.store(), &run).await?, project.config())?;
+    let options = ResumeOptions { changed: arguments.changed, json: arguments.json };
     if arguments.detach {
-        return leave(&project, &found.row.run, presets, options).await;
+        return leave(&project, &run, resume, options).await;
     }
-    match continue_run(&project, &found.row.run, presets, options).await? {
+    match continue_run(&project, &run, resume, options).await? {
         ResumeOutcome::Here(exit) => Ok(exit),
-        ResumeOutcome::Elsewhere(by) => Err(DriveError::DrivenBy { run: found.row.run, by }.into()),
+        ResumeOutcome::Elsewhere(by) => Err(DriveError::DrivenBy { run, by }.into()),
     }
 }
 
+/// Finds out how a pipeline goes on; a run that is none goes on without a question.
+async fn settle_pipeline(
+    project: &Project,
+    run: &RunId,
+    resume: &mut Resume,
+    caller: &Caller,
+    may_ask: bool,
+) -> Result<(), CommandError> {
+    let state = load(project.store(), run).await?;
+    let pipeline = match project.resumable(&state, resume, caller).await {
+        Ok(Some(pipeline)) => pipeline,
+        Ok(None) => return Ok(()),
+        Err(error) if error.code() == Code::NotAPipeline => {
+            return Err(CommandError::from(error).help("--fixed, --continue and --restart are for pipelines"));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    resume.pipeline = pipeline::ask(&pipeline, resume.pipeline, may_ask)?;
+    pipeline.settle(resume)?;
+    pipeline::report(&pipeline);
+    Ok(())
+}
+
 /// Leaves a run to the background.
-async fn leave(project: &Project, run: &RunId, presets: Vec<PresetAnswer>, options: ResumeOptions) -> Result<Exit, CommandError> {
+async fn leave(project: &Project, run: &RunId, mut resume: Resume, options: ResumeOptions) -> Result<Exit, CommandError> {
     let caller = project.caller(Channel::Command);
-    let mut resume = Resume { answers: presets, rerun: options.rerun, approve: options.approve, accepted: None };
     project.may_resume(run, &resume, &caller).await?;
     // Nothing listens for signals here, so they end the program as they end any other.
     let halt = Halt::default();
@@ -142,10 +157,6 @@ pub(super) enum ResumeOutcome {
 /// How a run goes on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ResumeOptions {
-    /// Whether tasks that were cut off run again, instead of asking.
-    pub(super) rerun: bool,
-    /// Whether the checkpoint that waits is answered: it goes on.
-    pub(super) approve: bool,
     /// What it goes on with when its files have changed.
     pub(super) changed: Option<Changed>,
     /// Whether nothing is asked, and JSON is printed at the end.
@@ -156,12 +167,11 @@ pub(super) struct ResumeOptions {
 pub(super) async fn continue_run(
     project: &Project,
     run: &RunId,
-    presets: Vec<PresetAnswer>,
+    mut resume: Resume,
     options: ResumeOptions,
 ) -> Result<ResumeOutcome, CommandError> {
     let caller = project.caller(Channel::Command);
     let read = load_with_sizes(project.store(), run).await?;
-    let mut resume = Resume { answers: presets, rerun: options.rerun, approve: options.approve, accepted: None };
     project.may_resume(run, &resume, &caller).await?;
     let halt = drive::make_ready()?;
     if let Some(by) = project.store().driver_of(run).await? {
@@ -171,7 +181,7 @@ pub(super) async fn continue_run(
         Continues::With(accepted) => resume.accepted = accepted,
         Continues::Halted(exit) => return Ok(ResumeOutcome::Here(exit)),
     }
-    let progress = Box::new(Progress::new(options.json, project.config.notify));
+    let progress = Box::new(Progress::new(options.json, project.config().notify));
     match project.take_over(read, resume, caller, progress).await? {
         Resumed::Elsewhere(by) => Ok(ResumeOutcome::Elsewhere(by)),
         Resumed::Here { driver, nothing_to_rerun } => {
@@ -181,26 +191,4 @@ pub(super) async fn continue_run(
             drive::drive(project, *driver, &halt, options.json).await.map(ResumeOutcome::Here)
         }
     }
-}
-
-/// How a pipeline goes on; nothing where the run is none.
-async fn of_pipeline(
-    project: &Project,
-    found: &ListedRun,
-    arguments: &Arguments,
-) -> Result<Option<(PipelineResume, Option<PresetAnswer>)>, CommandError> {
-    let state = load(project.store(), &found.row.run).await?;
-    if state.pipeline.is_none() {
-        return match arguments.continue_run.is_given() {
-            true => Err(CommandError::from(Refusal::NotAPipeline).help("--fixed, --continue and --restart are for pipelines")),
-            false => Ok(None),
-        };
-    }
-    let may_ask = !arguments.json && !arguments.detach;
-    let going = pipeline::continue_run(project, &state, arguments.continue_run, may_ask).await?;
-    // The question that was answered with abort is asked anew, so the answer is given in advance.
-    let asked_anew = pipeline::aborted_at(&state).filter(|_| going.approve);
-    let answer =
-        asked_anew.map(|phase| PresetAnswer { selector: phase.to_string(), option: "continue".to_owned(), feedback: None });
-    Ok(Some((going, answer)))
 }

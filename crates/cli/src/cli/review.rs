@@ -7,15 +7,14 @@ use crate::exit::Exit;
 use crate::print;
 use clap::ValueEnum;
 use lockgate::code::Code;
+use lockgate::pipeline::{OVERRIDE_REVIEW, Reviewed, review_gate};
 use lockgate::view::lockgate;
 use lockgate::{describe, select};
-use lockgate_engine::id::GateId;
-use lockgate_engine::run::command::{Channel, CommandKind};
-use lockgate_engine::run::pipeline::{PipelineCommand, PipelineEvent, Review, Verdict};
+use lockgate_engine::run::command::Channel;
+use lockgate_engine::run::pipeline::{PipelineEvent, Review, Verdict};
 use lockgate_engine::spec::workflow::Gate;
-use lockgate_runner::driver::{DriveError, submit};
 use serde_json::json;
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// Files what a review of a pipeline came to; nothing of it begins before one lets it
 #[derive(Debug, clap::Args)]
@@ -62,7 +61,7 @@ enum VerdictWord {
 impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
         match self.override_reason {
-            Some(_) => Authority::Person(Decision::about_run("override a review", &self.run)),
+            Some(_) => Authority::Person(Decision::about_run(OVERRIDE_REVIEW, &self.run)),
             None => Authority::Anyone,
         }
     }
@@ -75,20 +74,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Some(VerdictWord::DoNotShip) => Verdict::DoNotShip,
         None => Verdict::Overridden,
     };
-    let gates = gates(&arguments.gates, verdict)?;
+    let gates = gates(&arguments.gates)?;
     let project = crate::open::open(root)?;
     let found = select::run_or_ended(project.store(), &arguments.run).await?;
     let run = &found.row.run;
-    let inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    if let Some(findings) = &arguments.findings
-        && !(inside(findings) && project.root.dir().join(findings).is_file())
-    {
-        return Err(CommandError::new(
-            Code::UnreadableFile,
-            format!("there is no file {findings:?} with findings under the root"),
-        ));
-    }
-    let caller = project.caller(Channel::Command);
     let review = Review {
         verdict,
         p0: arguments.p0,
@@ -98,13 +87,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         override_reason: arguments.override_reason,
         gates,
     };
-    let body = CommandKind::Pipeline(Box::new(PipelineCommand::Review(review)));
-    let now = match submit(&project.runtime, run, caller, body).await {
-        Err(DriveError::Refused(refusal)) => return Err(CommandError::refused_in(run, refusal)),
-        filed => filed?,
-    };
-    let filed = now.pipeline.as_ref().and_then(|known| known.review.clone());
-    let Some(filed) = filed else { return Ok(Exit::Done) };
+    let Reviewed { run: now, review: filed } = project.review(run, review, project.caller(Channel::Command)).await?;
     print::say(describe::of_pipeline(&PipelineEvent::Reviewed(filed.clone())));
     if filed.verdict.allows_start() {
         print_who_continues(&project, &now).await?;
@@ -122,23 +105,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(if filed.verdict.allows_start() { Exit::Done } else { Exit::Failed })
 }
 
-fn gates(given: &[String], verdict: Verdict) -> Result<Vec<Gate>, CommandError> {
-    if verdict != Verdict::ShipWithGates && !given.is_empty() {
-        return Err(
-            CommandError::new(Code::InvalidUsage, "only the verdict ship_with_gates asks for gates").help("leave out --gate")
-        );
-    }
+fn gates(given: &[String]) -> Result<Vec<Gate>, CommandError> {
     let read = |text: &String| {
-        let parts = text.split_once('=').map(|(name, command)| (name.trim(), command.trim()));
-        let known = parts.filter(|(name, command)| {
-            let plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
-            !name.is_empty() && name.chars().all(plain) && !command.is_empty()
-        });
-        let (name, command) = known.ok_or_else(|| {
+        let gate = text.split_once('=').and_then(|(name, command)| review_gate(name, command));
+        gate.ok_or_else(|| {
             CommandError::new(Code::InvalidUsage, format!("{text:?} names no gate"))
                 .help("write NAME=COMMAND, with a name of letters, digits, - and _: --gate rls='npm run rls'")
-        })?;
-        Ok(Gate::new(GateId::from(name), command.to_owned()))
+        })
     };
     given.iter().map(read).collect()
 }

@@ -11,7 +11,7 @@ use crate::{background, diagnostics, drive, inputs, print, signals};
 use lockgate::code::Code;
 use lockgate::dry_run::{self, DryRunInput, DryRunView};
 use lockgate::inputs::unknown_vars;
-use lockgate::start::{Checked, Start, invalid};
+use lockgate::start::{ANSWER_IN_ADVANCE, Checked, Start, invalid};
 use lockgate::{sanitize, workflow_file};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Channel;
@@ -71,7 +71,7 @@ impl Arguments {
             return Authority::Anyone;
         }
         let help = "nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints";
-        Authority::Person(Decision::about_project("answer in advance").help(help))
+        Authority::Person(Decision::about_project(ANSWER_IN_ADVANCE).help(help))
     }
 }
 
@@ -88,21 +88,25 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         review: arguments.review,
     };
     let done = if arguments.include_done { DonePlans::Include } else { DonePlans::Skip };
-    let file = workflow_file::read_with(&arguments.file, &done)?;
+    let file = workflow_file::read_with(&arguments.file, &done)
+        .map_err(|error| CommandError::from(error).help_for(&[Code::InvalidUsage], "run them again with `--include-done`"))?;
     let checked = check(start, file, !json && !arguments.detach && !arguments.dry_run)?;
     if arguments.dry_run {
         return dry_run(root, checked, json).await;
     }
     let project = crate::open::open_or_create(root)?;
     let caller = project.caller(Channel::Command);
-    let ready = project.prepare(checked).await?;
+    let ready = project.prepare(checked).await.map_err(|error| match arguments.commits {
+        true => CommandError::from(error).help_for(&[Code::GitError], "or leave out --commits"),
+        false => error.into(),
+    })?;
     ready.notes.iter().for_each(print::note);
     if arguments.detach {
         let run = project.start_detached(ready, caller).await?;
         return left(&project, &run, json).await;
     }
     let halt = drive::make_ready()?;
-    let progress = Box::new(Progress::new(json, project.config.notify));
+    let progress = Box::new(Progress::new(json, project.config().notify));
     let driver = project.start_driven(ready, caller, progress).await?;
     drive::drive(&project, driver, &halt, json).await
 }
@@ -116,10 +120,15 @@ fn check(mut start: Start, file: WorkflowFile, may_ask: bool) -> Result<Checked,
     }
     let Some(workflow) = &file.workflow else { return Err(CommandError::from(invalid(&file)).reported()) };
     for warning in unknown_vars(&start.vars, workflow) {
-        print::warn(sanitize::line(&warning));
+        print::warn(format_args!("--var {}", sanitize::line(&warning)));
     }
     inputs::complete(&mut start.vars, workflow, may_ask)?;
-    Ok(start.check(file)?)
+    let flags = "--new and --review are for pipelines";
+    let has_flags = start.replace || start.review;
+    start.check(file).map_err(|error| match has_flags {
+        true => CommandError::from(error).help_for(&[Code::InvalidUsage], flags),
+        false => error.into(),
+    })
 }
 
 /// Walks a workflow with stub work and stub answers, and prints the path that was taken.
@@ -141,7 +150,7 @@ async fn dry_run(root: Option<&Path>, checked: Checked, json: bool) -> Result<Ex
         false => drop(print::data(&crate::dry_run_text::reported(&done.result, &name, feature.as_deref()))),
     }
     Ok(match &done.result.truncated {
-        _ if halt.is_halted() => Exit::by_signal(halt.signal()),
+        _ if halt.is_halted() => Exit::halted(halt.reason()),
         Some(_) => Exit::Failed,
         None => Exit::of(done.result.status),
     })
@@ -211,8 +220,8 @@ mod tests {
         assert_eq!(
             unknown_vars(&given, &workflow),
             [
-                "--var banana: the workflow declares no such variable under `vars`",
-                "--var sorce: the workflow declares no such variable; did you mean \"source\"?",
+                "banana: the workflow declares no such variable under `vars`",
+                "sorce: the workflow declares no such variable; did you mean \"source\"?",
             ]
         );
     }

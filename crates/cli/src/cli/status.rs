@@ -7,6 +7,7 @@ use crate::{pipeline, print};
 use lockgate::run_status::with_driver;
 use lockgate::select;
 use lockgate::view::RunView;
+use lockgate_engine::id::RunId;
 use std::path::Path;
 
 /// Shows where a run stands
@@ -26,14 +27,20 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if arguments.json {
         print::json(&view);
     } else {
-        print::data(&crate::run_text::run_text(&view, project.runtime.clock.now()));
+        print::data(&crate::run_text::run_text(&view, project.now()));
     }
     Ok(Exit::Done)
 }
 
 /// What a run looks like now.
-pub(super) async fn view_of(project: &Project, run: &lockgate_engine::id::RunId) -> Result<RunView, CommandError> {
+pub(super) async fn view_of(project: &Project, run: &RunId) -> Result<RunView, CommandError> {
+    refresh(project, run).await?;
+    Ok(project.view(run).await?)
+}
+
+/// Writes the state file of a pipeline where the process that last drove it could not.
+pub(super) async fn refresh(project: &Project, run: &RunId) -> Result<(), CommandError> {
     let (state, driver) = with_driver(project.store(), run).await?;
-    pipeline::refresh(project, &state, driver.is_some()).await;
-    Ok(RunView::of(&state, driver, project).await?)
+    pipeline::print_put_aside(&project.write_state_file(&state, driver.is_some()).await);
+    Ok(())
 }

@@ -7,21 +7,16 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print;
+use lockgate::resume::Resume;
 use lockgate::sanitize;
 use lockgate::select::{self, StepName};
 use lockgate::step::{StepChange, StepChanged};
 use lockgate_engine::id::{RunId, StepKey};
-use lockgate_engine::run::Run;
 use lockgate_engine::run::Status;
 use lockgate_engine::run::command::Channel;
 use lockgate_runner::load::load;
 use serde_json::json;
 use std::path::Path;
-use std::time::Duration;
-
-/// How often and how long apart it is looked whether the process that drives the run has gone on from what was recorded.
-const MAX_POLLS: u32 = 100;
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Which task or gate it is about, and what happens afterwards.
 #[derive(Debug, clap::Args)]
@@ -56,7 +51,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: S
         Ok(now) => {
             print::say(describe(&change, &step, &key));
             if arguments.resume {
-                until_seen(&project, &now).await?;
+                project.until_driver_saw(run, now.version).await?;
             }
         }
         Err(before) => print::say(sanitize::line(&before.to_string())),
@@ -71,19 +66,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: S
     Ok(Exit::Done)
 }
 
-/// Waits a moment while somebody drives the run and has not gone on yet: a driver that is about to end does not see what was
-/// recorded, and once it is gone the run can go on here.
-async fn until_seen(project: &Project, recorded: &Run) -> Result<(), CommandError> {
-    for _ in 0..MAX_POLLS {
-        let driven = project.store().driver_of(&recorded.id).await?.is_some();
-        if !driven || !project.store().commits(&recorded.id, recorded.version, 1).await?.is_empty() {
-            break;
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
-    }
-    Ok(())
-}
-
 /// Goes on with the run, unless the process that drives it does: then what was asked is done.
 async fn continue_run(project: &Project, run: &RunId, json: bool) -> Result<Exit, CommandError> {
     let now = select::run(project.store(), run.as_str()).await?.row.status;
@@ -91,8 +73,13 @@ async fn continue_run(project: &Project, run: &RunId, json: bool) -> Result<Exit
         print::note(format_args!("run {run} is {status} already"));
         if status == Status::Complete { Exit::Done } else { Exit::Aborted }
     } else {
-        match resume::continue_run(project, run, Vec::new(), resume::ResumeOptions { json, ..resume::ResumeOptions::default() })
-            .await?
+        match resume::continue_run(
+            project,
+            run,
+            Resume::default(),
+            resume::ResumeOptions { json, ..resume::ResumeOptions::default() },
+        )
+        .await?
         {
             ResumeOutcome::Here(exit) => return Ok(exit),
             ResumeOutcome::Elsewhere(by) => print_driven(run, &by),

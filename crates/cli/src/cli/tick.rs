@@ -5,11 +5,11 @@ use crate::background;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
+use lockgate::deadlines::FiredView;
 use lockgate::sanitize;
 use lockgate_engine::run::Status;
-use lockgate_runner::driver::HoldTimer;
-use lockgate_runner::driver::{Fired, fire_due};
-use serde::Serialize;
+use lockgate_engine::run::command::Channel;
+use lockgate_runner::driver::{Fired, HoldTimer};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -21,23 +21,6 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// A deadline or reminder that was fired.
-#[derive(Serialize)]
-struct FiredView {
-    run: String,
-    hold: String,
-    kind: HoldTimer,
-    /// Where the run stands now.
-    status: Status,
-}
-
-impl FiredView {
-    fn of(fired: &Fired) -> Self {
-        let status = fired.now.status();
-        Self { run: fired.run.to_string(), hold: fired.hold.clone(), kind: fired.kind, status }
-    }
-}
-
 impl Arguments {
     pub(super) fn authority() -> Authority<'static> {
         // What is due is found by this process's clock, and a task can give what it starts another one.
@@ -47,7 +30,7 @@ impl Arguments {
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
-    let fired = fire_due(&project.runtime, |run| project.root.run_dir(run).is_dir()).await?;
+    let fired = project.fire_due(&project.caller(Channel::Command)).await?;
     for fired in &fired {
         let what = match fired.kind {
             HoldTimer::Deadline => "nobody answered it in time",

@@ -4,7 +4,6 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::{drive, print};
-use lockgate::run_status::{Changes, run_status};
 use lockgate::{human_time, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Status;
@@ -47,24 +46,20 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 async fn until_stopped(project: &Project, run: &RunId) -> Result<Exit, CommandError> {
-    let mut changes = Changes::of(project.store(), run);
     loop {
-        let now = run_status(project.store(), run).await?;
-        if now.has_ended() || now.is_waiting() || now.is_interrupted() {
-            let state = load(project.store(), run).await?;
-            match state.status() {
-                Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
-                    return drive::ended(project.store(), &state).await;
-                }
-                Status::Waiting => return Ok(drive::waiting(&state)),
-                Status::Running if now.is_interrupted() => {
-                    drive::print_stopped(&state);
-                    return Ok(Exit::Waiting);
-                }
-                // Somebody set it going again between the two looks.
-                Status::Running => {}
+        let now = project.wait(run).await?;
+        let state = load(project.store(), run).await?;
+        match state.status() {
+            Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
+                return drive::ended(project.store(), &state).await;
             }
+            Status::Waiting => return Ok(drive::waiting(&state)),
+            Status::Running if now.is_interrupted() => {
+                drive::print_stopped(&state);
+                return Ok(Exit::Waiting);
+            }
+            // Somebody set it going again meanwhile.
+            Status::Running => {}
         }
-        changes.next().await?;
     }
 }

@@ -3,28 +3,23 @@
 mod reporter;
 
 use crate::authority::{Authority, Decision};
-use crate::background::BackgroundLock;
 use crate::drive;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use lockgate::background::{BackgroundLock, halt_when_moved};
 use lockgate::code::Code;
 use lockgate::worker::Runs;
 use lockgate_engine::time::parse_duration;
 use lockgate_runner::config::MAX_CONCURRENT_RUNS;
-use lockgate_runner::driver::Halt;
 use lockgate_runner::fleet::FleetLimits;
 use lockgate_runner::root::Root;
 use reporter::WorkerReporter;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Without another word, a process that was not begun for the background ends as soon as nothing can go on.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// How often it is looked whether the root is still where it was.
-const ROOT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Drives all runs that were begun or resumed with --detach, side by side, until none of them can go on
 #[derive(Debug, clap::Args)]
@@ -63,19 +58,19 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let project = crate::open::open(root)?;
     let unusable = |error: std::io::Error| {
-        CommandError::new(Code::Unwritable, format!("{} cannot be used: {error}", project.root.folder().display()))
+        CommandError::new(Code::Unwritable, format!("{} cannot be used: {error}", project.root().folder().display()))
     };
-    let mut lock = match BackgroundLock::take(&project.root).map_err(unusable)? {
+    let mut lock = match BackgroundLock::take(project.root()).map_err(unusable)? {
         Ok(lock) => lock,
         Err(_) if arguments.in_background => return Ok(Exit::Done),
         Err(pid) => {
-            let message = format!("process {pid} drives the detached runs of {} already", project.root.dir().display());
+            let message = format!("process {pid} drives the detached runs of {} already", project.root().dir().display());
             return Err(CommandError::new(Code::DrivenElsewhere, message).help("`lockgate runs` shows what they do"));
         }
     };
     let halt = drive::make_ready()?;
-    let moved = tokio::spawn(until_moved(project.root.clone(), halt.clone()));
-    let settings = &project.config.background;
+    let moved = tokio::spawn(halt_when_moved(project.root().clone(), halt.clone()));
+    let settings = &project.config().background;
     let idle = match (arguments.stay, arguments.idle) {
         (true, _) => None,
         (false, Some(idle)) => Some(idle),
@@ -86,7 +81,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let mut runs = Runs::new(&project, Arc::new(WorkerReporter { json: arguments.json }));
     loop {
         match runs.drive(until, &halt).await {
-            Err(error) if error.code() == Code::RootMoved => return Err(root_moved(&project.root)),
+            Err(error) if error.code() == Code::RootMoved => return Err(root_moved(project.root())),
             driven => driven?,
         }
         lock.release().map_err(unusable)?;
@@ -94,28 +89,18 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             break;
         }
         // A run was left after the last look and before the turn was given back; whoever left it relied on this process.
-        match BackgroundLock::take(&project.root).map_err(unusable)? {
+        match BackgroundLock::take(project.root()).map_err(unusable)? {
             Ok(again) => lock = again,
             Err(_) => break,
         }
     }
     if moved.is_finished() {
-        return Err(root_moved(&project.root));
+        return Err(root_moved(project.root()));
     }
-    Ok(if halt.is_halted() { Exit::by_signal(halt.signal()) } else { Exit::Done })
+    Ok(if halt.is_halted() { Exit::halted(halt.reason()) } else { Exit::Done })
 }
 
 fn root_moved(root: &Root) -> CommandError {
     let message = format!("{} is no longer where it was, so nothing is driven there any more", root.dir().display());
     CommandError::new(Code::RootMoved, message).help("`lockgate worker` goes on where it is now")
-}
-
-/// Ends, and halts the driver, when something else or nothing stands where the state lay.
-async fn until_moved(root: Root, halt: Halt) {
-    let identity = || root.folder().metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
-    let first = identity();
-    while identity() == first {
-        tokio::time::sleep(ROOT_CHECK_INTERVAL).await;
-    }
-    halt.halt("the root was moved");
 }

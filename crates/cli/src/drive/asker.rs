@@ -4,14 +4,16 @@ use crate::error::CommandError;
 use crate::open::Project;
 use crate::prompt::{self, HoldPrompt, Line, PromptOutcome};
 use crate::{live, print, progress};
+use lockgate::answer::{Answer, Answered};
+use lockgate::code::Code;
 use lockgate::sanitize;
+use lockgate::select::{self, HoldName};
 use lockgate_engine::hold::Hold;
 use lockgate_engine::id::{HoldId, OptionId, RunId};
-use lockgate_engine::run::command::{Caller, Channel, CommandKind};
+use lockgate_engine::run::command::{Caller, Channel};
 use lockgate_engine::run::{Refusal, Run};
-use lockgate_runner::driver::{DriveError, Driver, Halt, submit};
+use lockgate_runner::driver::{Driver, Halt};
 use lockgate_runner::load::load;
-use lockgate_runner::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Why no one is asked any more.
@@ -28,7 +30,6 @@ pub(super) enum AskOutcome {
 /// Asks the person at the terminal about a run that this process drives.
 pub(super) struct Asker<'p> {
     project: &'p Project,
-    runtime: Runtime,
     run: RunId,
     open: watch::Receiver<Vec<(HoldId, u32)>>,
     /// Feedback for a hold that was not sent, or that came too late.
@@ -39,8 +40,8 @@ pub(super) struct Asker<'p> {
 
 impl<'p> Asker<'p> {
     pub(super) fn of(project: &'p Project, driver: &Driver) -> Self {
-        let (runtime, run, open) = (driver.runtime().clone(), driver.run().id.clone(), driver.open_holds());
-        Self { project, runtime, run, open, draft: None, asked: None }
+        let (run, open) = (driver.run().id.clone(), driver.open_holds());
+        Self { project, run, open, draft: None, asked: None }
     }
 
     /// Asks about each hold as it opens, the oldest first.
@@ -98,20 +99,20 @@ impl<'p> Asker<'p> {
     async fn answer(&self, caller: Caller, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), CommandError> {
         let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
         let told = progress::answered(label, Some(caller.actor()), feedback.as_deref());
-        let (id, revision) = (hold.id.clone(), Some(hold.revision));
-        let body = CommandKind::Answer { hold: id, revision, option: option.to_string(), feedback };
-        match submit(&self.runtime, &self.run, caller, body).await {
-            Ok(_) => print::talk(&told),
+        let named = HoldName { id: hold.id.to_string(), revision: None };
+        let row = select::hold(self.project.store(), &named).await?.row;
+        let answer = Answer { revision: Some(hold.revision), option: option.to_string(), feedback };
+        match self.project.answer(&row, answer, caller).await {
+            Ok(Answered::Recorded { .. }) => print::talk(&told),
             // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.
-            Err(DriveError::Refused(
-                refusal @ (Refusal::AlreadyAnswered { .. }
-                | Refusal::AnswerConflict { .. }
-                | Refusal::StaleRevision { .. }
-                | Refusal::RunEnded { .. }
-                | Refusal::HoldVoided { .. }
-                | Refusal::AnswerSuperseded { .. }
-                | Refusal::HoldNotFound { .. }),
-            )) => print::note(sanitize::line(&refusal.to_string())),
+            Ok(Answered::Before { by, at }) => {
+                print::note(sanitize::line(&Refusal::AlreadyAnswered { by, at }.to_string()));
+            }
+            Err(error)
+                if [Code::AnswerConflict, Code::StaleRevision, Code::HoldClosed, Code::HoldNotFound].contains(&error.code()) =>
+            {
+                print::note(sanitize::line(error.message()));
+            }
             Err(error) => return Err(error.into()),
         }
         Ok(())

@@ -45,7 +45,7 @@ impl HoldText {
             question += &format!("{} {}\n", styled(WARNING, "note:"), crate::run_text::hanging(note, "      "));
         }
         question.extend(crate::run_text::deadline_line(&view, SystemClock.now()).map(|line| format!("{line}\n")));
-        question.extend(crate::run_text::previously(&view).map(|line| format!("{line}\n")));
+        question.extend(view.answered_before().map(|line| format!("{line}\n")));
         let mut options = String::from("\n");
         for (at, choice) in hold.options.iter().enumerate() {
             let before = hold.previous_choice().is_some_and(|previous| previous.id == choice.id);

@@ -1,7 +1,7 @@
 //! `errors/README.md`: all codes with their titles.
 
-use crate::error_pages;
 use lockgate::code::Code;
+use lockgate::error_pages;
 use lockgate_engine::spec::code::ProblemCode;
 
 const BEGINNING: &str = "\

@@ -1,5 +1,6 @@
 //! Holds: questions of a run that wait for an answer, and what an answer does.
 
+pub mod option;
 mod options;
 mod question;
 

@@ -1,5 +1,6 @@
 //! What may be answered to a hold, and what each answer does.
 
+use super::option;
 use crate::id::{OptionId, PhaseId, TaskId};
 use crate::run::budget::BudgetScope;
 use crate::run::handover::{Handover, HandoverKind};
@@ -136,16 +137,16 @@ pub(crate) fn plain_words(words: &str) -> String {
 
 /// Ends the run, apart from what a question itself offers.
 pub(super) static STOP: LazyLock<Choice> =
-    LazyLock::new(|| Choice { signals: vec!["stop".to_owned()], ..Choice::plain("abort", "Stop the run", Action::Abort) });
+    LazyLock::new(|| Choice { signals: vec!["stop".to_owned()], ..Choice::plain(option::ABORT, "Stop the run", Action::Abort) });
 
 /// What may be answered where a person verifies: nothing but these two.
 pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {
     vec![
         Choice {
             signals: signal.map(str::to_owned).into_iter().collect(),
-            ..Choice::plain("approved", "Approve", Action::Continue)
+            ..Choice::plain(option::APPROVED, "Approve", Action::Continue)
         },
-        Choice { with_feedback: true, requires_feedback: true, ..Choice::plain("issues", "Report issues", issues) },
+        Choice { with_feedback: true, requires_feedback: true, ..Choice::plain(option::ISSUES, "Report issues", issues) },
     ]
 }
 
@@ -160,15 +161,18 @@ fn offered(way: &DecisionOption, action: Action) -> Choice {
 
 /// What may be answered where a person does what no program can do.
 pub fn action_options(signal: Option<&str>) -> Vec<Choice> {
-    vec![Choice { signals: signal.map(str::to_owned).into_iter().collect(), ..Choice::plain("done", "Done", Action::Continue) }]
+    vec![Choice {
+        signals: signal.map(str::to_owned).into_iter().collect(),
+        ..Choice::plain(option::DONE, "Done", Action::Continue)
+    }]
 }
 
 /// What may be answered where a login is missing.
 pub fn authentication_options() -> Vec<Choice> {
     vec![
-        Choice::plain("done", "Done", Action::Rerun),
-        Choice::plain("failure", "It is another failure", Action::Fail),
-        Choice::plain("abort", "Abort", Action::Abort),
+        Choice::plain(option::DONE, "Done", Action::Rerun),
+        Choice::plain(option::FAILURE, "It is another failure", Action::Fail),
+        Choice::plain(option::ABORT, "Abort", Action::Abort),
     ]
 }
 
@@ -181,23 +185,23 @@ pub fn handover_options(handover: &Handover) -> Vec<Choice> {
     };
     let mut options = match handover.kind {
         HandoverKind::Verify => {
-            vec![Choice::plain("approved", "Approve", Action::Rerun), in_words("issues", "Report issues")]
+            vec![Choice::plain(option::APPROVED, "Approve", Action::Rerun), in_words(option::ISSUES, "Report issues")]
         }
         HandoverKind::Decision => {
             let ways = &handover.options;
             let offered = ways.iter().enumerate().map(|(at, way)| of_agent(way, at, ways));
-            offered.chain([in_words("answer", "Answer in words")]).collect()
+            offered.chain([in_words(option::ANSWER, "Answer in words")]).collect()
         }
-        HandoverKind::Action => vec![Choice::plain("done", "Done", Action::Rerun)],
+        HandoverKind::Action => vec![Choice::plain(option::DONE, "Done", Action::Rerun)],
     };
-    options.push(Choice::plain("abort", "Abort", Action::Abort));
+    options.push(Choice::plain(option::ABORT, "Abort", Action::Abort));
     options
 }
 
 /// An option of an agent. Whatever it is called, choosing it does nothing but answer the agent: a word that means one of our own
 /// options keeps that meaning, and the option of the agent gets another id and label.
 fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice {
-    let ours = |words: &str| ["abort", "answer", "answer in words"].contains(&plain_words(words).as_str());
+    let ours = |words: &str| [option::ABORT, option::ANSWER, "answer in words"].contains(&plain_words(words).as_str());
     let mut choice = offered(way, Action::Rerun);
     if ours(way.id.as_str()) {
         let free = |id: &String| !ways.iter().any(|way| plain_words(way.id.as_str()) == *id);
@@ -218,24 +222,24 @@ fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice 
 
 /// What may be answered where commits are missing that an agent named.
 pub fn commit_options() -> Vec<Choice> {
-    vec![Choice::plain("go-on", "Go on all the same", Action::Rerun), Choice::plain("abort", "Abort", Action::Abort)]
+    vec![Choice::plain(option::GO_ON, "Go on all the same", Action::Rerun), Choice::plain(option::ABORT, "Abort", Action::Abort)]
 }
 
 /// What may be answered where the work of a phase is not whole.
 pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
     vec![
-        Choice { with_feedback: true, ..Choice::plain("retry", "Run the phase again", Action::RepeatPhase(phase.clone())) },
-        Choice::plain("continue", "Continue anyway", Action::CountAsDone),
-        Choice::plain("abort", "Abort", Action::Abort),
+        Choice { with_feedback: true, ..Choice::plain(option::RETRY, "Run the phase again", Action::RepeatPhase(phase.clone())) },
+        Choice::plain(option::CONTINUE, "Continue anyway", Action::CountAsDone),
+        Choice::plain(option::ABORT, "Abort", Action::Abort),
     ]
 }
 
 /// What may be answered where a budget is used up.
 pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
     vec![
-        Choice::plain("go-on", "Go on with as much again", Action::RaiseBudget(scope.clone())),
-        Choice::plain("count-as-done", "Count as done", Action::CountAsDone),
-        Choice::plain("abort", "Abort", Action::Abort),
+        Choice::plain(option::GO_ON, "Go on with as much again", Action::RaiseBudget(scope.clone())),
+        Choice::plain(option::COUNT_AS_DONE, "Count as done", Action::CountAsDone),
+        Choice::plain(option::ABORT, "Abort", Action::Abort),
     ]
 }
 
@@ -243,9 +247,9 @@ pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
 pub fn task_options() -> Vec<Choice> {
     let choice = Choice::plain;
     vec![
-        choice("rerun", "Run again", Action::Rerun),
-        choice("count-as-done", "Count as done", Action::CountAsDone),
-        choice("abort", "Abort", Action::Abort),
+        choice(option::RERUN, "Run again", Action::Rerun),
+        choice(option::COUNT_AS_DONE, "Count as done", Action::CountAsDone),
+        choice(option::ABORT, "Abort", Action::Abort),
     ]
 }
 
@@ -253,7 +257,7 @@ pub fn task_options() -> Vec<Choice> {
 /// numbers everywhere.
 pub fn gate_options(phase: &PhaseId) -> Vec<Choice> {
     let mut options = task_options();
-    let repeat = Choice::plain("repeat", "Run the phase again with what it found", Action::RepeatPhase(phase.clone()));
+    let repeat = Choice::plain(option::REPEAT, "Run the phase again with what it found", Action::RepeatPhase(phase.clone()));
     options.push(Choice { with_feedback: true, ..repeat });
     options
 }

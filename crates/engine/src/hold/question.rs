@@ -1,5 +1,6 @@
 //! What a hold asks, where that is more than its prompt, and how people see it.
 
+use super::option;
 use super::{Choice, HoldKind};
 use crate::id::OptionId;
 use crate::run::handover::{Handover, HandoverKind};
@@ -84,7 +85,7 @@ impl HoldQuestion {
             | HoldKind::Budget
             | HoldKind::Handover => ("Action Required", "Type \"done\" when complete"),
         };
-        let agreed = self.signal.as_deref().filter(|word| !["approved", "done"].contains(word));
+        let agreed = self.signal.as_deref().filter(|word| ![option::APPROVED, option::DONE].contains(word));
         let action = match (agreed, action.split_once("\" ")) {
             (Some(word), Some((before, after))) => format!("{before}\" (or \"{word}\") {after}"),
             (Some(_), None) | (None, _) => action.to_owned(),

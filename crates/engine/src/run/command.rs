@@ -267,6 +267,8 @@ pub enum TaskOutcome {
         outputs: Vec<OutputFile>,
         /// What is still wrong, where a command said so.
         why: String,
+        /// The position of the check that failed, where there are several and it is known.
+        failed_check: Option<usize>,
     },
     /// It becomes one task for each item.
     Items(Vec<Item>),

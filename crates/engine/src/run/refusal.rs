@@ -287,8 +287,13 @@ fn replacement(run: &Run, gone: &HoldId, scope: &Scope) -> Option<ReplacedBy> {
 impl Refusal {
     /// Whether it is about who asks, so that the attempt is kept in the history; else it is about what was asked.
     pub fn concerns_caller(&self) -> bool {
+        self.refused_action().is_some()
+    }
+
+    /// What the caller may not do, as it completes "may not …"; only where something was refused because of who asks.
+    pub fn refused_action(&self) -> Option<&str> {
         match self {
-            Self::PersonRequired { .. } | Self::InsideTask { .. } | Self::TerminalRequired { .. } => true,
+            Self::PersonRequired { what, .. } | Self::InsideTask { what, .. } | Self::TerminalRequired { what } => Some(what),
             Self::HoldNotFound { .. }
             | Self::HoldVoided { .. }
             | Self::AnswerSuperseded { .. }
@@ -318,7 +323,7 @@ impl Refusal {
             | Self::NoOverrideReason
             | Self::NoGatesNamed
             | Self::GateKnown { .. }
-            | Self::Ended { .. } => false,
+            | Self::Ended { .. } => None,
         }
     }
 }

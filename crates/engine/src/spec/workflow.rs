@@ -10,13 +10,13 @@ mod shell;
 mod stored;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
-pub use fan_out::CHECK_FAILED;
 pub use fan_out::{Commit, ForEach, Input, InputError, InputKind, ItemSource, Join, Until, UntilCondition, Worktree};
+pub use fan_out::{FIRST_CHECK_STATUS, NUMBERED_CHECKS};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
 pub use pipeline::{ManualGate, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, WaitSettings};
-pub use shell::Shell;
+pub use shell::{NotAShell, Shell};
 
 use crate::hold::Choice;
 use crate::id::{GateId, PhaseId, TaskId};

@@ -48,6 +48,14 @@ pub(super) fn write_in_double_quotes(value: &str, to: &mut String) {
 
 const INSIDE_EXPANSION: &str = "inside a `${…}`";
 
+/// A tag stands where nobody can say how its value must be quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub(super) struct Unplaceable {
+    /// Where it stands, as it completes "a value cannot stand …".
+    reason: &'static str,
+}
+
 /// Follows the quotes of a command from its start; asked for places in order.
 pub(super) struct Scanner<'t> {
     command: &'t str,
@@ -83,24 +91,24 @@ impl<'t> Scanner<'t> {
     }
 
     /// Where the tag at this span stands: nowhere in a comment, or a reason why nobody can say.
-    pub(super) fn place(&mut self, tag: Range<usize>) -> Result<Option<Place>, &'static str> {
+    pub(super) fn place(&mut self, tag: Range<usize>) -> Result<Option<Place>, Unplaceable> {
         while self.at < tag.start {
             self.step();
         }
         if self.at > tag.start {
             // What was passed over as a whole holds the tag.
             return match self.state {
-                State::Lost(reason) => Err(reason),
-                State::Plain | State::Single | State::Double | State::Comment => Err(self.passed),
+                State::Lost(reason) => Err(Unplaceable { reason }),
+                State::Plain | State::Single | State::Double | State::Comment => Err(Unplaceable { reason: self.passed }),
             };
         }
         let place = match self.state {
-            _ if self.expansions > 0 => Err(INSIDE_EXPANSION),
+            _ if self.expansions > 0 => Err(Unplaceable { reason: INSIDE_EXPANSION }),
             State::Plain => Ok(Some(Place::Word)),
             State::Single => Ok(Some(Place::SingleQuotes)),
             State::Double => Ok(Some(Place::DoubleQuotes)),
             State::Comment => Ok(None),
-            State::Lost(reason) => Err(reason),
+            State::Lost(reason) => Err(Unplaceable { reason }),
         };
         self.at = tag.end;
         place

@@ -1,9 +1,19 @@
-//! Pipelines: how they start, and what they look like.
+//! Pipelines: how they start, continue and are imported, their reviews and state files, and what they look like.
 
+mod check;
+mod import;
+mod resume;
+mod review;
 mod start;
+mod state_file;
 mod view;
 
+pub use check::{check_state_file, execution_spec};
+pub use import::{IMPORT, Import, ImportedFile, ImportedRun, ImportedView, SpecFile};
+pub use resume::{PipelineResume, ResumeFlagRequired, Situation};
+pub use review::{OVERRIDE_REVIEW, Reviewed, review_gate};
 pub use start::{ExistingRun, PipelineLock, reserve, with_settings};
+pub use state_file::PutAside;
 pub use view::{ErrorView, GateStatus, GateView, PipelinePhaseView, PipelineView, ReviewView, WorkstreamStatus, WorkstreamView};
 
 use lockgate_engine::spec::workflow::{Gate, Workflow};

@@ -107,7 +107,7 @@ async fn check_existing(project: &Project, pipeline: &Pipeline, existing: Existi
         }
         return Ok(notes);
     }
-    let again = format!("begin a new one, which keeps the old file aside, with --new; go on with `{}`", resume_command(prd, []));
+    let again = format!("begin a new one, which keeps the old file aside; go on with `{}`", resume_command(prd, []));
     if let Some(run) = runs.first() {
         let message = format!("{prd} has a run already: {}, which is {}", run.row.run, run.row.status);
         return Err(Error::new(Code::PipelineExists, message).help(again));
@@ -118,7 +118,7 @@ async fn check_existing(project: &Project, pipeline: &Pipeline, existing: Existi
         Some(file) => {
             let message = format!("{prd} has a state file already, of a run that is not kept here: {}", file.display());
             let import = lockgate(["import", &file.to_string_lossy()]);
-            let import = format!("make a run of it with `{import}`, or begin anew with --new");
+            let import = format!("make a run of it with `{import}`, or begin anew");
             Err(Error::new(Code::PipelineExists, message).help(import))
         }
     }

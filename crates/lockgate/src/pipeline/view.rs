@@ -286,12 +286,8 @@ impl Look<'_> {
                 log,
             }
         });
-        let suffix = workstream.map(|workstream| format!(" ({workstream})"));
         let manual_gates = self.pipeline.manual_gates.iter().filter(|gate| gate.phase == phase.id);
-        let manual_gates = manual_gates.filter(|gate| match &suffix {
-            Some(suffix) => gate.title.ends_with(suffix.as_str()),
-            None => !said.workstreams.iter().any(|id| gate.title.ends_with(&format!(" ({id})"))),
-        });
+        let manual_gates = manual_gates.filter(|gate| gate.task.as_ref().map(TaskId::as_str) == workstream);
         let manual_gates = manual_gates.map(|gate| {
             let status = if passed(&gate.title, gate.task.as_ref()) { GateStatus::Passed } else { GateStatus::Manual };
             GateView { name: gate.title.clone(), status, attempts: 0, duration_ms: None, log: None }

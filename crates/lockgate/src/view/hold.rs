@@ -3,6 +3,7 @@
 use super::command::{answer_command, lockgate, resume_command};
 use super::deadline::{Deadline, OnDeadlineView};
 use crate::error::Error;
+use crate::phrases;
 use crate::sanitize;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldKind;
@@ -135,6 +136,16 @@ pub struct FileView {
 }
 
 impl HoldView {
+    /// What was answered to it, by whom and when.
+    pub fn answered(&self) -> Option<String> {
+        self.answer.as_ref().map(AnswerView::words)
+    }
+
+    /// What was answered when the same question was asked before.
+    pub fn answered_before(&self) -> Option<String> {
+        self.previous_answer.as_ref().map(|answer| format!("when this was asked before, it was {}", answer.words()))
+    }
+
     /// What a hold looks like, without what is in its files.
     pub fn of(hold: &Hold) -> Self {
         let until = Deadline::of(hold);
@@ -286,6 +297,14 @@ impl FileView {
 }
 
 impl AnswerView {
+    /// What was answered, by whom and when, for people.
+    fn words(&self) -> String {
+        let by = phrases::by_channel(&self.by.name, self.by.channel);
+        let feedback = self.feedback.as_deref().filter(|feedback| !feedback.is_empty());
+        let feedback = feedback.map(|feedback| format!(" (feedback: {})", phrases::first_line(feedback))).unwrap_or_default();
+        format!("answered {:?}{feedback} by {by} at {}", sanitize::line(&self.label), self.at)
+    }
+
     fn of(hold: &Hold, answer: &Answer) -> Self {
         let choice = hold.choice(&answer.option);
         Self {

@@ -1,3 +1,6 @@
 //! The library as an embedding program uses it.
 
+mod authority;
 mod many_runs;
+mod reading;
+mod resuming_pipelines;

@@ -28,7 +28,7 @@ pub use stubs::{Position, Stub, StubCall, StubPlan, Stubs};
 pub use test_case::{Case, CaseFile, SourcePosition, read_cases};
 
 use crate::config::Config;
-use crate::driver::{DriveError, Driver, Halt, Listener, Paused};
+use crate::driver::{DriveError, Driver, Halt, HaltReason, Listener, Paused};
 use crate::notifications::{Kind, Reporter};
 use crate::perform::Performer;
 use crate::root::Root;
@@ -161,7 +161,7 @@ pub async fn dry_run(
     let mut transcript = recorder.transcript;
     transcript.fill(stubs.stub_calls(), &transcript::in_words(run));
     let shown = Shown { from: files_in.to_string_lossy().into_owned(), to: output_dir.clone() };
-    let truncated = recorder.truncated.or_else(|| halt.signal().map(|signal| format!("it was stopped by {signal}")));
+    let truncated = recorder.truncated.or_else(|| halt.reason().map(|reason| format!("it was stopped by {reason}")));
     Ok(DryRunReport {
         status: run.status(),
         error: match &run.end {
@@ -278,7 +278,7 @@ impl Listener for RecordingListener {
             let how = how.map(|how| format!("; {how}")).unwrap_or_default();
             let told = format!("phase {phase} was executed {MAX_ROUNDS} times, and the walk goes round{how}");
             recorder.truncated = Some(told);
-            self.halt.halt("going round");
+            self.halt.halt(HaltReason::Endless);
         }
     }
 }

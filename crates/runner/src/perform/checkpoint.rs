@@ -156,7 +156,12 @@ impl Filling<'_> {
 pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u32) -> BoxFuture<'static, Performed> {
     let phase_id = phase.clone();
     let declared = run.workflow.phase(phase.as_str()).and_then(|phase| Some((phase, phase.checkpoint.as_ref()?)));
-    let Some((phase, checkpoint)) = declared else { unreachable!("only a declared checkpoint is shown") };
+    let Some((phase, checkpoint)) = declared else {
+        // The engine asks for declared checkpoints only, and ignores what is shown of any other.
+        let shown = Presentation { notes: vec!["the definition has no such checkpoint".to_owned()], ..Presentation::default() };
+        let command = CommandKind::Shown { phase: phase_id, iteration, shown: Box::new(shown) };
+        return futures::future::ready(command.into()).boxed();
+    };
     let preparing = Preparing::new(&shared, run, phase, checkpoint, TaskValues::default());
     async move {
         let (showing, values) = preparing.ready(&shared).await;

@@ -19,7 +19,7 @@ use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::{CommandKind, Item, TaskOutcome};
 use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Requester};
 use lockgate_engine::spec::subagent::Subagent;
-use lockgate_engine::spec::workflow::{ForEach, ItemSource, Script, UntilCondition};
+use lockgate_engine::spec::workflow::{ForEach, ItemSource, Script, Until as Declared, UntilCondition};
 use lockgate_engine::stored_value::StoredValue;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -263,11 +263,8 @@ struct UntilCommand {
     prepared: command::Prepared,
     renderer: Renderer,
     command: String,
-    /// What a plan calls its check, where it has just one.
-    check: Option<String>,
+    until: Declared,
     tree: Option<worktree::Wanted>,
-    /// Whether the time that it may take is its own, not the task's.
-    own_limit: bool,
 }
 
 impl Ending {
@@ -283,14 +280,7 @@ impl Ending {
                 prepared.at.address += "-until";
                 let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
                 let tree = worktree::wanted(run, call.key, call.task);
-                Until::Run(Box::new(UntilCommand {
-                    prepared,
-                    renderer,
-                    command: command.clone(),
-                    check: until.checks.first().filter(|_| until.checks.len() == 1).cloned(),
-                    tree,
-                    own_limit: until.timeout.is_some(),
-                }))
+                Until::Run(Box::new(UntilCommand { prepared, renderer, command: command.clone(), until: until.clone(), tree }))
             }
         });
         let tree = worktree::wanted(run, call.key, call.task);
@@ -325,7 +315,7 @@ impl Ending {
             (TaskOutcome::Finished { result, outputs }, Some(until)) => {
                 match holds(&shared, until, result.as_ref(), &values, &stop).await {
                     Ok(Verdict::Met) => TaskOutcome::Finished { result, outputs },
-                    Ok(Verdict::Not(why)) => TaskOutcome::Again { result, outputs, why },
+                    Ok(Verdict::Not { why, failed_check }) => TaskOutcome::Again { result, outputs, why, failed_check },
                     Err(why) => failed(FailureKind::Condition, format!("its `until` could not be evaluated: {why}")),
                 }
             }
@@ -350,7 +340,11 @@ impl Ending {
 /// Whether what a task is done for holds by now, and what is still wrong where a command says so.
 enum Verdict {
     Met,
-    Not(String),
+    Not {
+        why: String,
+        /// Which of several checks failed.
+        failed_check: Option<usize>,
+    },
 }
 
 /// Why it could not be found out.
@@ -384,20 +378,26 @@ async fn holds(
                 }
             };
             let returned = evaluate(shared, prepared.with("output", output), stop).await;
-            let verdict = |truthy: bool| if truthy { Verdict::Met } else { Verdict::Not(String::new()) };
+            let verdict =
+                |truthy: bool| if truthy { Verdict::Met } else { Verdict::Not { why: String::new(), failed_check: None } };
             returned
                 .map(|returned| verdict(returned.truthy))
                 .map_err(|eval_error| UntilError::Failed(masked(shared, &eval_error)))
         }
         Until::Run(run) => {
-            let UntilCommand { mut prepared, renderer, command, check, tree, own_limit } = *run;
+            let UntilCommand { mut prepared, renderer, command, until, tree } = *run;
             worktree::enter(shared, &mut prepared, tree, stop).await.map_err(UntilError::Failed)?;
             let ready = renderer.ready(shared).await?;
             match shell::execute(shared, &prepared, &ready, &command, stop).await {
                 Ok(()) => Ok(Verdict::Met),
                 Err(failure) => match failure.kind {
-                    FailureKind::Exit(_) => Ok(Verdict::Not(told(check.as_deref(), &failure))),
-                    FailureKind::Timeout if own_limit => Ok(Verdict::Not(told(check.as_deref(), &failure))),
+                    FailureKind::Exit(status) => {
+                        Ok(Verdict::Not { why: told(&until, &failure), failed_check: until.failed_check(status) })
+                    }
+                    // The time that the check may take is its own, not the task's.
+                    FailureKind::Timeout if until.timeout.is_some() => {
+                        Ok(Verdict::Not { why: told(&until, &failure), failed_check: None })
+                    }
                     _ => Err(UntilError::Failed(failure)),
                 },
             }
@@ -406,8 +406,11 @@ async fn holds(
 }
 
 /// What a check says is wrong, for whoever does the work again.
-fn told(check: Option<&str>, failure: &Failure) -> String {
-    let check = check.map(|check| format!("{check}: ")).unwrap_or_default();
+fn told(until: &Declared, failure: &Failure) -> String {
+    let check = match until.checks.as_slice() {
+        [one] => format!("{one}: "),
+        [] | [_, ..] => String::new(),
+    };
     format!("A check after it failed: {check}{}\n{}", failure.message, failure.tail).trim_end().to_owned()
 }
 

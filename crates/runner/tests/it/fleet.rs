@@ -10,7 +10,7 @@ use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
-use lockgate_runner::driver::{DriveError, Halt, Listener, Paused, start_detached};
+use lockgate_runner::driver::{DriveError, Halt, HaltReason, Listener, Paused, start_detached};
 use lockgate_runner::fleet::{Fleet, FleetLimits, Watcher};
 use lockgate_runner::runtime::OrphanError;
 use lockgate_runner::runtime::{Perform, Performed, Runtime, Stop, SystemClock};
@@ -35,7 +35,7 @@ impl Watcher for Root {
     fn paused(&mut self, _: &RunId, _: &Paused) {}
 
     fn failed(&mut self, _: &RunId, _: &DriveError, _: Option<Duration>) {
-        self.halt.halt("enough");
+        self.halt.halt(HaltReason::Stopped);
     }
 
     fn is_ours(&self, run: &RunId) -> bool {
@@ -141,7 +141,7 @@ impl Notes {
         let mut noted = self.noted.lock().unwrap();
         noted.push(note);
         if noted.len() == self.enough {
-            self.halt.halt("enough");
+            self.halt.halt(HaltReason::Stopped);
         }
     }
 }

@@ -30,6 +30,15 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How many numbers of runs are remembered.
 const REMEMBERED: usize = 4096;
 
+/// Why files are not watched.
+#[derive(Debug, thiserror::Error)]
+enum NotWatched {
+    #[error("files cannot be watched ({0})")]
+    Failed(rustix::io::Errno),
+    #[error("files are not watched")]
+    Disabled,
+}
+
 /// What a process has seen of the store so far.
 #[derive(Debug)]
 struct Known {
@@ -202,10 +211,8 @@ impl Changes {
 
     fn watch(&self, interrupt: &Interrupt) {
         let mut file_events = match self.location.settings.watch_files {
-            true => {
-                FileEvents::of(&self.location, self.head.path()).map_err(|error| format!("files cannot be watched ({error})"))
-            }
-            false => Err("files are not watched".to_owned()),
+            true => FileEvents::of(&self.location, self.head.path()).map_err(NotWatched::Failed),
+            false => Err(NotWatched::Disabled),
         };
         if let Err(why) = &file_events {
             let warning = format!("{why}, so the database is polled for changes of other processes");

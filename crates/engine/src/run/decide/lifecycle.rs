@@ -5,6 +5,7 @@ use crate::hold::HoldState;
 use crate::id::{DriverId, IdSource};
 use crate::run::command::Envelope;
 use crate::run::event::{Event, Failure, FailureKind};
+use crate::run::pipeline::Lifecycle;
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run, TaskState};
 use crate::spec::workflow::OnInterrupt;
@@ -30,11 +31,23 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, envelope: 
             // Resuming a failed run tries again what failed, and that is for people to say.
             envelope.caller.outside_tasks("retry a failed run")?;
         }
-        None => {}
+        None => may_resume_imported(run, envelope)?,
     }
     let mut events = vec![Event::Resumed { driver: driver.clone(), detached }];
     events.extend(cut_off(run, envelope));
     Ok(events)
+}
+
+/// An imported pipeline has no open hold, although its file may say that it waits for a person. The first process that resumes it
+/// answers that question, so it needs the authority for the answer.
+fn may_resume_imported(run: &Run, envelope: &Envelope) -> Result<(), Refusal> {
+    let imported = run.pipeline.as_ref().filter(|_| run.waits_for_resume()).and_then(|known| known.imported.as_deref());
+    match imported.map(|imported| imported.status) {
+        // It pauses after a phase, or tasks of it were interrupted: only a person says that it continues.
+        Some(Lifecycle::Paused | Lifecycle::InProgress) => envelope.caller.may_decide("answer a hold"),
+        Some(Lifecycle::Failed) => envelope.caller.outside_tasks("retry a failed run"),
+        Some(Lifecycle::Initialized | Lifecycle::Complete) | None => Ok(()),
+    }
 }
 
 /// The process that drives is being stopped: what was under way has been ended.

@@ -33,9 +33,9 @@ pub(super) fn task_ended(
         TaskOutcome::Finished { result, outputs } => {
             vec![Event::TaskFinished { key, attempt, result: result.clone(), outputs: outputs.clone(), agent, commit: None }]
         }
-        TaskOutcome::Again { result, outputs, why } => match declared.and_then(|task| task.until.as_ref()) {
+        TaskOutcome::Again { result, outputs, why, failed_check } => match declared.and_then(|task| task.until.as_ref()) {
             Some(until) if task.rounds + 1 >= until.limit => {
-                let message = until.given_up(why);
+                let message = until.given_up(*failed_check);
                 let failure = Failure { kind: FailureKind::Until, message, tail: why.clone() };
                 failed(run, index, &failure, agent, at, ids)
             }

@@ -227,9 +227,27 @@ fn an_imported_pipeline_waits_until_a_person_resumes_it() {
     for status in [Lifecycle::Initialized, Lifecycle::InProgress, Lifecycle::Paused] {
         let mut harness = import_of(imported(status));
         assert_eq!((harness.run.status(), said(&harness).status), (Status::Waiting, status));
-        harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: true });
+        harness.tell(person(), CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: true }, false).unwrap();
         assert_eq!(harness.run.status(), Status::Running, "{status:?}");
     }
+}
+
+#[test]
+fn only_a_person_resumes_an_imported_pipeline_that_waits_or_was_interrupted() {
+    let agent = || Actor { credential: Credential::Agent, ..person() };
+    let inside = || Actor { inside_task: Some("phase-1/WS1".into()), ..person() };
+    let resumed = |status: Lifecycle, actor: Actor| {
+        let take_over = CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false };
+        import_of(imported(status)).tell(actor, take_over, true)
+    };
+    for status in [Lifecycle::Paused, Lifecycle::InProgress] {
+        assert!(matches!(resumed(status, agent()), Err(Refusal::PersonRequired { .. })), "{status:?}");
+        assert!(matches!(resumed(status, inside()), Err(Refusal::InsideTask { .. })), "{status:?}");
+        assert!(resumed(status, person()).is_ok(), "{status:?}");
+    }
+    assert!(matches!(resumed(Lifecycle::Failed, inside()), Err(Refusal::InsideTask { .. })));
+    assert!(resumed(Lifecycle::Failed, agent()).is_ok(), "anyone outside of tasks retries what failed");
+    assert!(resumed(Lifecycle::Initialized, inside()).is_ok(), "it starts as any workflow does");
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn a_retry_after_an_until_limit_resets_the_rounds() {
         match harness.run.pending().into_iter().next().expect("something is to be done") {
             Effect::Task { key, attempt } => {
                 rounds += 1;
-                let outcome = TaskOutcome::Again { result: None, outputs: Vec::new(), why: "not yet".into() };
+                let outcome = TaskOutcome::Again { result: None, outputs: Vec::new(), why: "not yet".into(), failed_check: None };
                 harness.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None });
             }
             other => drop(harness.perform(&other)),

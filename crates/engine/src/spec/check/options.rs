@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
-use crate::hold::{Action, Choice};
+use crate::hold::{Action, Choice, option};
 use crate::id::{OptionId, PhaseId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -90,7 +90,7 @@ enum Kind {
 /// What an absent list of options means.
 pub fn default_choices(with_feedback: bool) -> Vec<Choice> {
     let choice = |id: &str, label: &str, action| Choice { with_feedback, ..Choice::plain(id, label, action) };
-    vec![choice("continue", "Continue", Action::Continue), choice("abort", "Abort", Action::Abort)]
+    vec![choice(option::CONTINUE, "Continue", Action::Continue), choice(option::ABORT, "Abort", Action::Abort)]
 }
 
 impl Checker<'_, '_> {

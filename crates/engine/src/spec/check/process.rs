@@ -5,7 +5,7 @@ use super::fields::Fields;
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
-use crate::spec::workflow::{OnFail, Shell};
+use crate::spec::workflow::{NotAShell, OnFail, Shell};
 use crate::template::Roots;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,7 +35,7 @@ impl Checker<'_, '_> {
         let text = self.filled(node, "`shell`")?;
         match Shell::parse(text) {
             Ok(shell) => Some(shell),
-            Err((message, help)) => {
+            Err(NotAShell { message, help }) => {
                 self.error(ProblemCode::InvalidValue, &node.span, message).help(help);
                 None
             }

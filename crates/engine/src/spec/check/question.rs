@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
-use crate::hold::{Action as Effect, Choice, action_options, decision_options, plain_words, verify_options};
+use crate::hold::{Action as Effect, Choice, action_options, decision_options, option, plain_words, verify_options};
 use crate::id::{OptionId, PhaseId, TaskId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -383,7 +383,7 @@ impl Checker<'_, '_> {
 /// Whether a word may mean yes: it says something, and it is neither a number nor another answer.
 pub(crate) fn is_signal(signal: &str) -> bool {
     let words = plain_words(signal);
-    let taken = ["issues", "report issues", "abort", "failure", "answer"].contains(&words.as_str());
+    let taken = [option::ISSUES, "report issues", option::ABORT, option::FAILURE, option::ANSWER].contains(&words.as_str());
     !words.is_empty() && !taken && words.parse::<u64>().is_err()
 }
 

@@ -58,23 +58,38 @@ pub struct Until {
 }
 
 impl Until {
-    /// What is told when the last round has ended; `why` is what the command printed.
-    pub fn given_up(&self, why: &str) -> String {
-        let is_it = |check: &&String| why.contains(&format!("{CHECK_FAILED}{check}"));
+    /// The check that failed, by the status that the command ended with; only where it is made of several checks.
+    pub fn failed_check(&self, status: i32) -> Option<usize> {
+        let position = usize::try_from(status.checked_sub(FIRST_CHECK_STATUS)?).ok()?;
+        let numbered = match self.checks.len() {
+            0 | 1 => 0,
+            few if few <= NUMBERED_CHECKS => few,
+            // The last status is shared.
+            _ => NUMBERED_CHECKS - 1,
+        };
+        (position < numbered).then_some(position)
+    }
+
+    /// What is told when the last round has ended; `failed_check` is the position of the check that failed, where it is known.
+    pub fn given_up(&self, failed_check: Option<usize>) -> String {
         let rounds = counted(self.limit, "round");
         match self.checks.as_slice() {
             [] => format!("`until` did not hold after {rounds}"),
             [one] => format!("its check did not succeed after {rounds}: {one}"),
             several => {
-                let which = several.iter().find(is_it).map_or_else(|| several.join("; "), Clone::clone);
+                let which = failed_check.and_then(|at| several.get(at)).map_or_else(|| several.join("; "), Clone::clone);
                 format!("one of its checks did not succeed after {rounds}: {which}")
             }
         }
     }
 }
 
-/// What stands before the check that failed, where there are several.
-pub const CHECK_FAILED: &str = "this check failed: ";
+/// The status with which a command made of several checks ends when its first one fails; the next one has the next status.
+pub const FIRST_CHECK_STATUS: i32 = 101;
+
+/// How many checks have a status of their own. Statuses above 125 mean something to shells; the last check shares its status with those
+/// behind it.
+pub const NUMBERED_CHECKS: usize = 20;
 
 /// What must hold after a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

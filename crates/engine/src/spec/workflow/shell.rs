@@ -21,12 +21,22 @@ pub enum Shell {
     Program(String),
 }
 
+/// Why a text does not name a shell.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct NotAShell {
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
 impl Shell {
     /// The words that name a shell, for the schema and for suggestions.
     pub const WORDS: [&str; 2] = ["bash", "sh"];
 
     /// Reads a shell as it is written; otherwise what is wrong, and what to write instead.
-    pub fn parse(text: &str) -> Result<Self, (String, String)> {
+    pub fn parse(text: &str) -> Result<Self, NotAShell> {
         let text = text.trim();
         match text {
             "bash" => return Ok(Self::Bash),
@@ -39,15 +49,15 @@ impl Shell {
                 Some(meant) if !text.contains(char::is_whitespace) => format!("did you mean `{meant}`?"),
                 _ => format!("write `bash`, `sh`, or a command with `{{0}}` for the script file: `{shown} {{0}}`"),
             };
-            return Err((format!("`{shown}` is not a shell that Lockgate knows"), help));
+            return Err(NotAShell { message: format!("`{shown}` is not a shell that Lockgate knows"), help });
         }
         if text.contains(['\'', '"', '\\']) {
             let help = "separate the words with spaces; for anything else, name a program that does it".to_owned();
-            return Err(("quotes and backslashes mean nothing in `shell`".to_owned(), help));
+            return Err(NotAShell { message: "quotes and backslashes mean nothing in `shell`".to_owned(), help });
         }
         if text.split_whitespace().next().is_some_and(|program| program.contains(SCRIPT)) {
             let help = "put the program first: `python3 {0}`".to_owned();
-            return Err(("`shell` starts with the script file, and no program runs it".to_owned(), help));
+            return Err(NotAShell { message: "`shell` starts with the script file, and no program runs it".to_owned(), help });
         }
         Ok(Self::Program(text.to_owned()))
     }
@@ -100,7 +110,7 @@ mod tests {
             ("python3 'a b' {0}", "separate the words with spaces"),
             ("{0}", "put the program first"),
         ] {
-            assert!(Shell::parse(wrong).expect_err(wrong).1.contains(help), "{wrong}: {:?}", Shell::parse(wrong));
+            assert!(Shell::parse(wrong).expect_err(wrong).help.contains(help), "{wrong}: {:?}", Shell::parse(wrong));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Commands that a shell takes as they stand in the plan.
 
-use lockgate_engine::spec::workflow::CHECK_FAILED;
+use lockgate_engine::spec::workflow::{FIRST_CHECK_STATUS, NUMBERED_CHECKS};
 use lockgate_engine::template::{self, Escape};
 
 /// One command for several, each of which must succeed: the shell stops at the first line, and at the first member of a pipe,
@@ -11,14 +11,18 @@ pub(super) fn all_of<'c>(commands: impl IntoIterator<Item = &'c str>) -> Option<
         [] => return None,
         [one] => with_its_pipes(one),
         // A command may end with a comment or a here document, so what follows begins on a line of its own.
-        many => many.iter().fold(tell_which(), |all, one| format!("{all}\ncheck={}\n(\n{}\n)", quoted(one), with_its_pipes(one))),
+        many => (FIRST_CHECK_STATUS..).zip(many).fold(tell_which(), |all, (status, one)| {
+            let status = status.min(FIRST_CHECK_STATUS + NUMBERED_CHECKS as i32 - 1);
+            format!("{all}\ncheck={} status={status}\n(\n{}\n)", quoted(one), with_its_pipes(one))
+        }),
     };
     Some(literal(&joined))
 }
 
-/// Says which of several commands failed.
+/// Says which of several commands failed: in words for people, and by the status that it ends with.
 fn tell_which() -> String {
-    format!(r#"trap 's=$?; test "$s" = 0 || printf "%s\n" "{CHECK_FAILED}$check" >&2' EXIT"#)
+    r#"trap 's=$?; test "$s" = 0 || { printf "%s\n" "this check failed: $check (exit code $s)" >&2; exit "$status"; }' EXIT"#
+        .to_owned()
 }
 
 /// Where the pipes of a command lead.

@@ -12,7 +12,7 @@ use lockgate_engine::run::command::{Actor, Caller, Channel, Command, CommandKind
 use lockgate_engine::run::event::{Created, Event};
 use lockgate_engine::run::{Run, Status, handle};
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::driver::{DriveError, Driver, Halt, Paused};
+use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Paused};
 use lockgate_runner::load::load;
 use lockgate_runner::runtime::Runtime;
 use lockgate_store::{Append, MemoryStore, Store, StoreError, verify_run};
@@ -42,7 +42,7 @@ impl<F: Future + Unpin> Future for KillablePoll<F> {
                 None => return Poll::Ready(None),
                 Some(halt) => {
                     self.left = None;
-                    halt.halt("SIGTERM");
+                    halt.halt(HaltReason::Terminate);
                 }
             },
             Some(left) => *left -= 1,

@@ -264,7 +264,9 @@ impl SimulatedPerformer {
                 (true, _, _) => TaskOutcome::Failed(planned_failure()),
                 (false, Some(ItemSource::List(items)), _) => TaskOutcome::Items(items.iter().map(item).collect()),
                 (false, _, Some(asked)) => TaskOutcome::Asks(Box::new(outside.showing(&asked))),
-                (false, _, None) if again => TaskOutcome::Again { result: None, outputs: Vec::new(), why: "once more".into() },
+                (false, _, None) if again => {
+                    TaskOutcome::Again { result: None, outputs: Vec::new(), why: "once more".into(), failed_check: None }
+                }
                 (false, _, None) => TaskOutcome::Finished { result: None, outputs: Vec::new() },
             };
             CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }.into()

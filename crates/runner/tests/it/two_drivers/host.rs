@@ -9,7 +9,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{Caller, Create};
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::{Run, Status};
-use lockgate_runner::driver::{DriveError, Driver, Halt, Parked, Paused};
+use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Parked, Paused};
 use lockgate_runner::runtime::Runtime;
 use lockgate_store::{Store, StoreError, verify_run};
 use std::convert::Infallible;
@@ -170,7 +170,7 @@ impl Host {
         if let Some(after) = self.plan.hosts[self.number].rests_after {
             sleep(after).await;
             if self.server.start.elapsed() < QUIET_AFTER {
-                halt.halt("rests");
+                halt.halt(HaltReason::Stopped);
             }
         }
         std::future::pending().await

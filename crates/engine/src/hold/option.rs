@@ -1,0 +1,26 @@
+//! The ids of the options that Lockgate itself offers. Histories and preset answers contain them, so they stay as they are.
+
+/// Ends the run.
+pub const ABORT: &str = "abort";
+/// Answers an agent in words.
+pub const ANSWER: &str = "answer";
+/// What a person verified is good.
+pub const APPROVED: &str = "approved";
+/// The run continues.
+pub const CONTINUE: &str = "continue";
+/// A task or gate counts as done without running again.
+pub const COUNT_AS_DONE: &str = "count-as-done";
+/// A person did what no program can do.
+pub const DONE: &str = "done";
+/// A missing login turned out to be another failure.
+pub const FAILURE: &str = "failure";
+/// The work continues although something is missing or used up.
+pub const GO_ON: &str = "go-on";
+/// What a person verified has issues.
+pub const ISSUES: &str = "issues";
+/// A phase runs again with what its gate found.
+pub const REPEAT: &str = "repeat";
+/// A task or gate runs again.
+pub const RERUN: &str = "rerun";
+/// A phase runs again because its work has gaps.
+pub const RETRY: &str = "retry";

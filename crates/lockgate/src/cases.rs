@@ -1,0 +1,172 @@
+//! Files of cases: dry runs of a workflow, each compared with what is expected of it.
+#![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
+
+use crate::code::Code;
+use crate::dry_run::{self, DryRunInput};
+use crate::error::Error;
+use crate::inputs;
+use crate::preset_answers::{self, nearest};
+use crate::script_worker::ScriptWorker;
+use crate::start::invalid;
+use crate::workflow_file;
+use lockgate_engine::run::Status;
+use lockgate_engine::spec::problem::Problem;
+use lockgate_engine::spec::workflow::Workflow;
+use lockgate_runner::config::Config;
+use lockgate_runner::driver::Halt;
+use lockgate_runner::dry_run as cases_format;
+use lockgate_runner::dry_run::{Case, DryRunReport, SourcePosition, StepKind, read_cases};
+use lockgate_runner::root::Root;
+use lockgate_runner::start::{StartOptions, WorkflowFile};
+use serde::Serialize;
+use std::path::Path;
+
+/// What became of a case.
+#[derive(Clone, Debug, Serialize)]
+pub struct CaseView {
+    pub name: String,
+    pub line: usize,
+    pub passed: bool,
+    pub status: Status,
+    pub path: Vec<String>,
+    pub failures: Vec<String>,
+}
+
+/// A file of cases whose workflow is there and whose answers fit.
+pub struct CaseFile {
+    cases: Vec<Case>,
+    file: WorkflowFile,
+    workflow: Workflow,
+}
+
+/// Why a file of cases cannot be used.
+pub enum CaseError {
+    /// The file itself is wrong at a position.
+    CaseFile {
+        error: Error,
+        /// Its text, to show the position.
+        source: String,
+        problem: Box<Problem>,
+    },
+    /// The workflow that it is about has errors.
+    Workflow { error: Error, file: Box<WorkflowFile> },
+    /// Something else.
+    Other(Error),
+}
+
+impl From<Error> for CaseError {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl CaseFile {
+    /// Reads a file of cases and the workflow that they are about, and checks what can be checked before anything is finished.
+    pub fn read(path: &Path) -> Result<Self, CaseError> {
+        let source = workflow_file::text(path)?;
+        let cases_format::CaseFile { workflow, mut cases } = match read_cases(&source) {
+            Ok(cases) => cases,
+            Err(problem) => {
+                let message = format!("{}:{}:{}: {}", path.display(), problem.line, problem.column, problem.message);
+                let error = problem.help.iter().cloned().fold(Error::new(Code::InvalidTestFile, message), Error::help);
+                return Err(CaseError::CaseFile { error, source, problem: Box::new(problem) });
+            }
+        };
+        let mut file = workflow_file::read(&path.parent().unwrap_or(Path::new("")).join(&workflow))?;
+        let Some(workflow) = file.workflow.take() else {
+            return Err(CaseError::Workflow { error: invalid(&file), file: Box::new(file) });
+        };
+        for case in &mut cases {
+            check(path, case, &workflow)?;
+        }
+        Ok(Self { cases, file, workflow })
+    }
+
+    /// Runs its cases in order until halted, and calls `finished` after each.
+    pub async fn run(
+        self,
+        root: &Root,
+        config: &Config,
+        worker: &ScriptWorker,
+        halt: &Halt,
+        finished: &mut dyn FnMut(&CaseView),
+    ) -> Result<Vec<CaseView>, Error> {
+        let Self { cases, file, workflow } = self;
+        let mut views = Vec::new();
+        for case in cases {
+            let Case { name, place, feature, flags, vars, answers, outputs, expect } = case;
+            let presets = answers.into_iter().map(|(preset, _)| preset).collect();
+            let start_options = StartOptions { feature, flags, vars, presets, detached: false, agent: None };
+            let given = outputs.into_iter().map(|(address, (given, _))| (address, given)).collect();
+            let input = DryRunInput { file: &file, workflow: workflow.clone(), start_options, given };
+            let done = dry_run::execute(root, config, worker, halt, input).await?;
+            if halt.is_halted() {
+                break;
+            }
+            let mut failures = expect.compare(&done.result);
+            failures.extend(unexpected(&done.result));
+            let (passed, status, path) = (failures.is_empty(), done.result.status, done.result.path.clone());
+            let view = CaseView { name, line: place.line, passed, status, path, failures };
+            finished(&view);
+            views.push(view);
+        }
+        Ok(views)
+    }
+}
+
+/// Completes the inputs of a case, and checks that its answers and outputs fit the workflow.
+fn check(path: &Path, case: &mut Case, workflow: &Workflow) -> Result<(), Error> {
+    let completed = inputs::complete(&mut case.vars, workflow).and_then(|missing| match missing.first() {
+        Some((name, input)) => Err(inputs::missing(name, input)),
+        None => Ok(()),
+    });
+    completed.map_err(|error| {
+        error
+            .placed(Code::InvalidTestFile, &at(path, case.place))
+            .help("in a file of cases, inputs stand under the `vars` of a case")
+    })?;
+    for (preset, place) in &mut case.answers {
+        let mut resolved = preset_answers::resolve(vec![preset.clone()], workflow, None)
+            .map_err(|error| error.placed(Code::InvalidTestFile, &at(path, *place)))?;
+        if let Some(resolved) = resolved.pop() {
+            *preset = resolved;
+        }
+    }
+    for (address, (_, place)) in &case.outputs {
+        let phase = address.split('/').next().unwrap_or_default();
+        if workflow.phase(phase).is_none() {
+            let error = Error::new(Code::InvalidTestFile, format!("{}: the workflow has no phase {phase:?}", at(path, *place)));
+            let known = workflow.phases.iter().map(|phase| phase.id.as_str());
+            return Err(match nearest(phase, known.clone()) {
+                Some(meant) => error.help(format!("did you mean {meant:?}?")),
+                None => error.help(format!("its phases are {}", known.collect::<Vec<_>>().join(", "))),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn at(path: &Path, place: SourcePosition) -> String {
+    format!("{}:{}:{}", path.display(), place.line, place.column)
+}
+
+/// What is wrong whatever was expected: a walk without an end, and what was given in vain.
+fn unexpected(came: &DryRunReport) -> Vec<String> {
+    let mut wrong: Vec<String> = came.truncated.iter().map(|why| format!("cut short: {why}")).collect();
+    let holds: Vec<String> = came.holds.iter().map(|hold| hold.names().join(" and ")).collect();
+    for (selector, option) in &came.unused_answers {
+        let asked = if holds.is_empty() { "nothing asked".to_owned() } else { format!("asked: {}", holds.join(", ")) };
+        wrong.push(format!("the answer {selector}: {option} was never asked for\n  {asked}"));
+    }
+    let work = || {
+        let steps = came.steps.iter().filter(|step| matches!(step.kind, StepKind::Task | StepKind::Gate));
+        steps.filter(|step| step.attempt.is_some()).filter_map(|step| step.address.as_deref())
+    };
+    for unused in &came.unused_stubs {
+        let meant =
+            nearest(unused, work()).filter(|meant| *meant != unused.as_str() && !unused.starts_with(&format!("{meant},")));
+        let meant = meant.map(|meant| format!("\n  did you mean {meant}?")).unwrap_or_default();
+        wrong.push(format!("the output given for {unused} was never needed{meant}"));
+    }
+    wrong
+}

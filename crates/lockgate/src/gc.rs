@@ -1,0 +1,117 @@
+//! Removing what no run needs any more.
+#![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
+
+use crate::code::Code;
+use crate::error::Error;
+use crate::garbage::{self, GarbageKind, GarbageScan, RunLiveness};
+use crate::project::Project;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::command::Caller;
+use lockgate_runner::commit::forget_runs;
+use lockgate_store::Unreferenced;
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// How many runs are read at a time.
+const RUNS: usize = 1000;
+
+/// What was removed, or what would be.
+#[derive(Debug)]
+pub struct Collected {
+    /// What was found in the project's directory.
+    pub found: GarbageScan,
+    /// Stored values without reference.
+    pub values: Unreferenced,
+    /// What could not be looked at or removed.
+    pub errors: Vec<String>,
+}
+
+/// The same for programs.
+#[derive(Clone, Debug, Serialize)]
+pub struct CollectedView {
+    pub dry_run: bool,
+    pub garbage: Vec<LeftoverView>,
+    pub values: ValuesView,
+    pub bytes: u64,
+    pub kept: Vec<String>,
+    pub troubles: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct LeftoverView {
+    pub kind: GarbageKind,
+    pub path: String,
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ValuesView {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+impl CollectedView {
+    /// What was removed, with paths relative to the root.
+    pub fn of(collected: &Collected, root: &Path, dry_run: bool) -> Self {
+        let path = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+        let (found, Unreferenced { count, bytes }) = (&collected.found, collected.values);
+        let garbage = found.garbage.iter();
+        Self {
+            dry_run,
+            garbage: garbage.map(|left| LeftoverView { kind: left.kind, path: path(&left.path), bytes: left.bytes }).collect(),
+            values: ValuesView { count, bytes },
+            bytes: bytes + found.garbage.iter().map(|left| left.bytes).sum::<u64>(),
+            kept: found.kept.iter().chain(&found.worktrees).map(|kept| path(kept)).collect(),
+            troubles: collected.errors.clone(),
+        }
+    }
+}
+
+impl Project {
+    /// Finds what no run needs. Nothing is removed.
+    pub async fn find_leftovers(&self) -> Result<Collected, Error> {
+        let (_, found, errors) = self.look_through().await?;
+        Ok(Collected { found, values: self.store().unreferenced_values().await?, errors })
+    }
+
+    /// Removes what no run needs.
+    pub async fn collect_garbage(&self, caller: &Caller) -> Result<Collected, Error> {
+        self.must_be_outside_tasks(caller, "remove what no run needs").await?;
+        let (standings, found, mut errors) = self.look_through().await?;
+        let values = self.store().remove_unreferenced_values().await?;
+        for leftover in &found.garbage {
+            if let Err(error) = leftover.remove(&self.root) {
+                errors.push(format!("{} cannot be removed: {error}", leftover.path.display()));
+            }
+        }
+        let finished = |run: &RunId| standings.iter().any(|(known, standing)| known == run && *standing == RunLiveness::Finished);
+        if let Err(error) = forget_runs(self.root.dir(), finished, true) {
+            // Outside git there are no snapshots either.
+            tracing::debug!(%error, "snapshots of tasks are not removed");
+        }
+        Ok(Collected { found, values, errors })
+    }
+
+    async fn look_through(&self) -> Result<(Vec<(RunId, RunLiveness)>, GarbageScan, Vec<String>), Error> {
+        let unreadable = |error: io::Error| {
+            let message = format!("{} cannot be looked through: {error}", self.root.folder().display());
+            Error::new(Code::Unwritable, message).help("make it readable and writable for you")
+        };
+        // In this order: a run that is created meanwhile is not taken for one that is gone. (And by scanning: a list of runs clears dead
+        // drivers away by itself, so that nothing could be said of them.)
+        let names = garbage::run_folders(&self.root).map_err(unreadable)?;
+        let (mut standings, mut after) = (Vec::new(), None);
+        loop {
+            let runs = self.store().scan_runs(after, RUNS).await?;
+            let Some(last) = runs.last() else { break };
+            after = Some(last.place);
+            standings.extend(runs.iter().map(|run| (run.row.run.clone(), RunLiveness::of(&run.row.status))));
+        }
+        let mut found = garbage::find(&self.root, &names, &standings, SystemTime::now()).map_err(unreadable)?;
+        let looked = garbage::find_worktrees(&self.root, &standings, SystemTime::now(), &mut found);
+        let errors = looked.err().map(|why| format!("worktrees cannot be looked at: {why}")).into_iter().collect();
+        Ok((standings, found, errors))
+    }
+}

@@ -1,0 +1,140 @@
+//! The history of a run: its events as they were committed, for programs and for people.
+
+use crate::error::Error;
+use lockgate_engine::digest::Digest;
+use lockgate_engine::id::RunId;
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::Actor;
+use lockgate_engine::run::event::Entry;
+use lockgate_runner::load::apply;
+use lockgate_store::Store;
+use serde_json::{Map, Value, json};
+
+/// How many commits are read at a time.
+const COMMITS: usize = 1000;
+
+/// How many commits before the present [`recent`] reads.
+const RECENT: u64 = 64;
+
+/// A commit of a history.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// Its number, counted from 1.
+    pub version: u64,
+    /// The number of its first event, counted from 1.
+    pub first_seq: u64,
+    /// Its hash, which covers the commits before it.
+    pub hash: Digest,
+    /// Its events.
+    pub entries: Vec<Entry>,
+}
+
+impl Committed {
+    /// Its events with their numbers.
+    pub fn numbered(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        (self.first_seq..).zip(&self.entries)
+    }
+}
+
+/// Reads a history from where it was read last.
+pub struct History<'s> {
+    store: &'s dyn Store,
+    run: RunId,
+    after: u64,
+}
+
+impl<'s> History<'s> {
+    /// The whole history of a run.
+    pub fn of(store: &'s dyn Store, run: &RunId) -> Self {
+        Self::after(store, run, 0)
+    }
+
+    /// What was committed after this version.
+    pub fn after(store: &'s dyn Store, run: &RunId, version: u64) -> Self {
+        Self { store, run: run.clone(), after: version }
+    }
+
+    /// The next commits; none when the history has been read to its present end, which may grow.
+    pub async fn next(&mut self) -> Result<Vec<Committed>, Error> {
+        let commits = self.store.commits(&self.run, self.after, COMMITS).await?;
+        let mut opened = Vec::with_capacity(commits.len());
+        for sealed in &commits {
+            let commit = sealed.open()?;
+            let (version, hash) = (sealed.version, sealed.hash);
+            opened.push(Committed { version, first_seq: commit.first_seq, hash, entries: commit.entries });
+        }
+        self.after = commits.last().map_or(self.after, |last| last.version);
+        Ok(opened)
+    }
+}
+
+/// The events that were committed shortly before the version of a state.
+pub async fn recent(store: &dyn Store, state: &Run) -> Result<Vec<Entry>, Error> {
+    let commits = store.commits(&state.id, state.version.saturating_sub(RECENT), COMMITS).await?;
+    Ok(commits.iter().filter_map(|sealed| sealed.open().ok()).flat_map(|commit| commit.entries).collect())
+}
+
+/// Brings a state up to what the store holds, commit by commit.
+pub async fn catch_up(store: &dyn Store, state: &mut Run, heard: &mut dyn FnMut(&Run, &[Entry])) -> Result<(), Error> {
+    loop {
+        let commits = store.commits(&state.id, state.version, COMMITS).await?;
+        if commits.is_empty() {
+            return Ok(());
+        }
+        for sealed in &commits {
+            let commit = sealed.open()?;
+            apply(store, state, sealed).await?;
+            heard(state, &commit.entries);
+        }
+    }
+}
+
+/// An event for programs: its number, when, what, by whom, and its own fields, with absent ones left out.
+pub fn event_json(seq: u64, entry: &Entry, hash: Digest) -> Value {
+    let (kind, own) = event(entry);
+    let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
+    let mut line = json!({"seq": seq, "at": entry.at, "type": kind, "actor": without_absent(json!(actor)), "hash": hash});
+    if let Value::Object(line) = &mut line {
+        line.extend(entry.cause.as_ref().map(|cause| ("cause".to_owned(), json!(cause))));
+        for (name, value) in own {
+            line.entry(name).or_insert(value);
+        }
+    }
+    line
+}
+
+/// The kind of an event and its own fields, with absent ones left out.
+fn event(entry: &Entry) -> (String, Map<String, Value>) {
+    let (kind, fields) = match serde_json::to_value(&entry.event) {
+        Ok(Value::String(kind)) => (kind, Value::Null),
+        Ok(Value::Object(tagged)) => tagged.into_iter().next().unwrap_or_default(),
+        Ok(_) | Err(_) => ("unknown".to_owned(), Value::Null),
+    };
+    let mut own = Map::new();
+    if let Value::Object(fields) = without_absent(fields) {
+        for (name, value) in fields {
+            match value {
+                // Which task it is about is listed next to the other fields, not below them.
+                Value::Object(key) if name == "key" => own.extend(key),
+                value => {
+                    own.insert(name, value);
+                }
+            }
+        }
+    }
+    (kind, own)
+}
+
+fn without_absent(value: Value) -> Value {
+    match value {
+        // A value that is part of the event is shown as the value that it is.
+        Value::Object(fields) if fields.len() == 1 && fields.get("inline").is_some_and(Value::is_string) => {
+            fields["inline"].as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+        }
+        Value::Object(fields) => {
+            fields.into_iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| (name, without_absent(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(without_absent).collect(),
+        other => other,
+    }
+}

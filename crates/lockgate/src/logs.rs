@@ -1,0 +1,204 @@
+//! What tasks and gates printed: their attempts, and the files that keep their output.
+
+use crate::code::Code;
+use crate::error::Error;
+use crate::history::History;
+use crate::project::Project;
+use crate::run_status::run_status;
+use crate::select::StepName;
+use crate::step::running_attempt;
+use crate::view::lockgate;
+use lockgate_engine::id::{RunId, StepKey};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::state::StepStatus;
+use lockgate_engine::time::Timestamp;
+use lockgate_runner::load::catch_up;
+use lockgate_runner::notifications::{Kind, Notification, Reporter};
+use lockgate_runner::root::Step;
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// How much of a log is read at a time.
+const PIECE: usize = 64 * 1024;
+
+/// How much of the end of a log [`last_line`] reads.
+const END_OF_A_LOG: u64 = 4096;
+
+/// How many attempts an error lists.
+const LISTED: usize = 10;
+
+/// An attempt of a task or gate, as the history knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// The execution of its phase, counted from 1.
+    pub iteration: u32,
+    /// Its number in that execution, counted from 1.
+    pub attempt: u32,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// What became of it.
+    pub status: StepStatus,
+}
+
+/// Whether an attempt still prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printing {
+    /// It runs, and what it prints is kept.
+    Yes,
+    /// It has ended.
+    Ended,
+    /// It runs as far as the history says, but no process drives the run, so nothing more is kept.
+    NotDriven,
+}
+
+impl Project {
+    /// The attempts of a task or gate, in the order in which they started.
+    pub async fn attempts(&self, run: &Run, step: &StepName) -> Result<Vec<Attempt>, Error> {
+        let mut attempts: Vec<Attempt> = Vec::new();
+        let (mut history, mut reporter) = (History::of(self.store(), &run.id), Reporter::default());
+        loop {
+            let commits = history.next().await?;
+            if commits.is_empty() {
+                break;
+            }
+            for commit in &commits {
+                for Notification { at, kind, .. } in reporter.report(run, &commit.entries) {
+                    let Some((iteration, attempt, status)) = about(&kind, step) else { continue };
+                    let known = attempts.iter_mut().rev().find(|known| (known.iteration, known.attempt) == (iteration, attempt));
+                    match known {
+                        Some(known) => known.status = status,
+                        None => attempts.push(Attempt { iteration, attempt, started_at: at, status }),
+                    }
+                }
+            }
+        }
+        let (running, newest) = (running_attempt(run, step), attempts.len());
+        for (at, known) in attempts.iter_mut().enumerate() {
+            // No event says that an attempt was ended together with its phase or its run.
+            if known.status == StepStatus::Running && (at + 1 < newest || running.is_none()) {
+                known.status = StepStatus::Stopped;
+            }
+        }
+        Ok(attempts)
+    }
+
+    /// The file that keeps what an attempt of a task or gate printed.
+    pub fn log_file(&self, run: &RunId, key: &StepKey, attempt: u32) -> PathBuf {
+        let step = match key {
+            StepKey::Task(key) => Step::Task(key),
+            StepKey::Gate { phase, iteration, gate } => Step::Gate { phase, iteration: *iteration, gate },
+        };
+        self.root.log_file(run, step, attempt)
+    }
+
+    /// Whether an attempt still prints. Brings the state of its run up to date.
+    pub async fn is_printing(&self, state: &mut Run, step: &StepName, attempt: &Attempt) -> Result<Printing, Error> {
+        let interrupted = run_status(self.store(), &state.id).await?.is_interrupted();
+        catch_up(self.store(), state).await?;
+        let same = state.current.as_ref().is_some_and(|phase| phase.iteration == attempt.iteration);
+        let running = same && running_attempt(state, step) == Some(attempt.attempt);
+        Ok(match (running, interrupted) {
+            (true, false) => Printing::Yes,
+            (true, true) => Printing::NotDriven,
+            (false, _) => Printing::Ended,
+        })
+    }
+}
+
+/// The number and the status of an attempt of this task or gate, where a notification is about one.
+fn about(kind: &Kind<'_>, wanted: &StepName) -> Option<(u32, u32, StepStatus)> {
+    let (step, attempt, status) = if let Kind::StepStarted { step, attempt, .. } = kind {
+        (*step, *attempt, StepStatus::Running)
+    } else if let Kind::StepEnded { step, attempt, outcome, .. } = kind {
+        (*step, *attempt, outcome.status())
+    } else {
+        return None;
+    };
+    let name = match step {
+        Step::Task(key) => StepName::Task(key.phase.clone(), key.task.clone(), key.item.clone()),
+        Step::Gate { phase, gate, .. } => StepName::Gate(phase.clone(), gate.clone()),
+    };
+    (name == *wanted).then_some((step.iteration(), attempt, status))
+}
+
+/// The attempt that is meant: the last one, unless an attempt or an execution of its phase is named.
+pub fn choose<'a>(
+    attempts: &'a [Attempt],
+    step: &StepName,
+    run: &RunId,
+    iteration: Option<u32>,
+    attempt: Option<u32>,
+) -> Result<&'a Attempt, Error> {
+    let address = format!("{}/{}", step.phase(), step.id());
+    let Some(last) = attempts.last() else {
+        return Err(Error::new(Code::NotStarted, format!("{address} has not started, so it has printed nothing"))
+            .help(format!("`{}` shows what runs now", lockgate(["status", run.as_str()]))));
+    };
+    let iteration = iteration.unwrap_or(last.iteration);
+    let mut same = attempts.iter().rev().filter(|known| known.iteration == iteration);
+    let found = match attempt {
+        None => same.next(),
+        Some(wanted) => same.find(|known| known.attempt == wanted),
+    };
+    found.ok_or_else(|| {
+        let listed: Vec<String> = attempts
+            .iter()
+            .map(|known| format!("iteration {}, attempt {}  {}", known.iteration, known.attempt, known.status))
+            .collect();
+        let listed = &listed[listed.len().saturating_sub(LISTED)..];
+        Error::new(Code::AttemptNotFound, format!("{address} has no such attempt"))
+            .help(format!("there are\n{}", listed.join("\n")))
+    })
+}
+
+/// A log that may still grow, or not be there yet.
+pub struct Log {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Log {
+    /// The log in this file, from its start.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, file: None }
+    }
+
+    /// Gives what was written since the last time.
+    pub fn read(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.read_on(take)
+            .map_err(|error| Error::new(Code::UnreadableLog, format!("the log {} cannot be read: {error}", self.path.display())))
+    }
+
+    fn read_on(&mut self, take: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = match File::open(&self.path) {
+                Ok(file) => Some(file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            };
+        }
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut piece = vec![0; PIECE];
+        loop {
+            match file.read(&mut piece) {
+                Ok(0) => return Ok(()),
+                Ok(length) => take(&piece[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The last line of a log that is not blank.
+pub fn last_line(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END_OF_A_LOG))).ok()?;
+    let mut end = Vec::new();
+    file.take(END_OF_A_LOG).read_to_end(&mut end).ok()?;
+    let text = String::from_utf8_lossy(&end);
+    text.split(['\n', '\r']).rev().find(|line| !line.trim().is_empty()).map(str::to_owned)
+}
