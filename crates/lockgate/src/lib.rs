@@ -58,6 +58,7 @@
 //! | [`answer`], [`step`], [`cancel`] | what people decide about a run |
 //! | [`select`] | the run, hold or task that a name means |
 //! | [`run_status`], [`view`], [`summary`], [`graph`], [`describe`], [`notifications`] | what a run looks like and what happens to it |
+//! | [`notice`] | what people are told through the channels of the settings |
 //! | [`pipeline`], [`plan_summaries`], [`handover`] | what pipelines, plans and agents' checkpoints add |
 //! | [`definition`] | workflow files that changed since a run started |
 //! | [`dry_run`] | dry runs |
@@ -78,6 +79,7 @@ pub mod graph;
 pub mod handover;
 pub mod human_time;
 pub mod inputs;
+pub mod notice;
 pub mod phrases;
 pub mod pipeline;
 pub mod plan_summaries;
