@@ -355,3 +355,45 @@ fn notices_are_delivered_on_postgresql_too() {
     assert!(project.run(&["doctor"]).stdout.contains("1 notification was not delivered yet"));
     code(&project.run(&["verify"]), 0);
 }
+
+/// The scripts of the guide, by the heading that each has.
+fn recipe(heading: &str) -> String {
+    let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/notifications.md")).unwrap();
+    let section = guide.split_once(&format!("### {heading}\n")).expect("the guide has the recipe").1;
+    let script = section.split_once("```sh\n#!/bin/sh\n").expect("the recipe is a script").1;
+    script.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_recipes_of_the_guide_send_what_people_need() {
+    for (heading, variable, expected) in [
+        (
+            "Slack",
+            "SLACK_WEBHOOK_URL",
+            vec!["{\n  \"text\": \"flow (login) waits: Ship it?\\n`lockgate --root ", "https://example.invalid/x"],
+        ),
+        (
+            "ntfy",
+            "NTFY_URL",
+            vec!["flow (login) waits: Ship it?\nlockgate --root ", "Priority: high", "https://example.invalid/x"],
+        ),
+        (
+            "Mail",
+            "MAIL_TO",
+            vec!["To: https://example.invalid/x\n", "Subject: [lockgate] flow (login) waits: Ship it?\n", " Ship\n"],
+        ),
+    ] {
+        let project = project(FLOW, "PATH=$PWD/bin:$PATH ./notify.sh");
+        project.script("notify.sh", &recipe(heading));
+        for program in ["curl", "sendmail"] {
+            project.script(&format!("bin/{program}"), "(echo \"$@\"; cat) >> sent");
+        }
+        let mut command = project.command(&["run", "flow.yaml", "login"]);
+        crate::project::without_terminal(&mut command);
+        assert_eq!(command.env(variable, "https://example.invalid/x").output().unwrap().status.code(), Some(3));
+        let sent = project.read("sent");
+        for part in expected {
+            assert!(sent.contains(part), "{heading}: {part:?} is not in {sent}");
+        }
+    }
+}
