@@ -298,7 +298,7 @@ secrets: { TOKEN: { env: MY_TOKEN } }
 phases:
   - id: plan
     tasks: [{ id: draft, run: 'echo $TOKEN', secrets: [TOKEN] }]
-    checkpoint: { prompt: Good?, options: [{ label: Again, feedback: true, on_select: { action: repeat_phase } }] }
+    checkpoint: { prompt: Good?, options: [{ label: Again, with_feedback: true, on_select: { action: repeat_phase, target: current } }] }
 ";
     let project = project(flow, "env > environment; cat >> notices");
     let run = |arguments: &[&str]| {

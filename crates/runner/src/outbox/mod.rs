@@ -233,11 +233,23 @@ impl Drop for Underway {
     }
 }
 
+/// The task that delivers. When its runtime ends before the courier does, the next wake starts another one.
+struct Started(Weak<Courier>);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Some(courier) = self.0.upgrade() {
+            courier.is_started.store(false, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Delivers what is due until the courier is gone. It is not held between two rounds, so that the store can be closed.
 async fn keep_delivering(courier: Weak<Courier>, mut wake: watch::Receiver<()>) {
+    let started = Started(courier);
     loop {
         let pause = {
-            let Some(courier) = courier.upgrade() else { return };
+            let Some(courier) = started.0.upgrade() else { return };
             let next = courier.start_due().await.unwrap_or_else(|error| {
                 warn!(%error, "the outbox cannot be read; it is tried again");
                 None
