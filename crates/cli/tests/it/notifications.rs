@@ -52,7 +52,7 @@ fn notices(project: &Project) -> Vec<Value> {
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
     notices.iter().for_each(shape::check_notice);
-    notices.sort_by_key(|notice| seq(notice));
+    notices.sort_by_key(seq);
     notices
 }
 
