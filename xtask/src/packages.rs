@@ -16,6 +16,7 @@ const NEEDED: &[Needed] = &[
     Needed { program: "tar", package: "tar", what_for: "the examples pack a release" },
     Needed { program: "gzip", package: "gzip", what_for: "the examples pack a release" },
     Needed { program: "openssl", package: "openssl", what_for: "makes certificates for a server that is tested with TLS" },
+    Needed { program: "jq", package: "jq", what_for: "the recipes for notifications read JSON with it" },
     Needed { program: "initdb", package: "postgresql", what_for: "the store is tested on PostgreSQL" },
 ];
 

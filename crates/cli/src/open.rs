@@ -6,11 +6,16 @@ use lockgate::code::Code;
 use lockgate::project::{Options, database};
 use lockgate::script_worker::ScriptWorker;
 use lockgate_runner::config::{Config, DATABASE_VARIABLE};
+use lockgate_runner::outbox::Courier;
 use lockgate_runner::root::Root;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 pub(crate) use lockgate::project::Project;
+
+/// After how long a person is told why the program has not ended yet.
+const SLOW: Duration = Duration::from_secs(2);
 
 /// Opens the project that a directory belongs to.
 pub(crate) fn open(root: Option<&Path>) -> Result<Project, CommandError> {
@@ -28,12 +33,47 @@ fn find(root: Option<&Path>, options: Options) -> Result<Project, CommandError> 
         None => Project::find(&current_folder()?, options)?,
     };
     project.warnings().iter().for_each(print::warn);
+    remember_courier(&project);
     Ok(project)
 }
 
 /// Opens the project that a directory belongs to, or creates one there.
 pub(crate) fn open_or_create(root: Option<&Path>) -> Result<Project, CommandError> {
-    Ok(Project::open_or_create(place(root)?.dir(), options())?)
+    let project = Project::open_or_create(place(root)?.dir(), options())?;
+    remember_courier(&project);
+    Ok(project)
+}
+
+/// Those that deliver the notices of the projects that this process opened.
+static COURIERS: Mutex<Vec<Arc<Courier>>> = Mutex::new(Vec::new());
+
+fn remember_courier(project: &Project) {
+    let courier = project.runtime.perform.courier().cloned();
+    COURIERS.lock().unwrap_or_else(PoisonError::into_inner).extend(courier);
+}
+
+/// Delivers the notices that are due before the program ends. A person who does not want to wait for a slow command presses Ctrl+C.
+pub(crate) async fn settle_notices() {
+    let couriers = std::mem::take(&mut *COURIERS.lock().unwrap_or_else(PoisonError::into_inner));
+    if couriers.is_empty() {
+        return;
+    }
+    let all = async {
+        for courier in &couriers {
+            courier.settle().await;
+        }
+    };
+    let slow = async {
+        tokio::time::sleep(SLOW).await;
+        print::say("delivering notifications; press Ctrl+C to leave that to the next command");
+        std::future::pending::<()>().await
+    };
+    tokio::select! {
+        () = all => {}
+        () = slow => {}
+        // Where signals are heard already, this one is heard as well.
+        _ = tokio::signal::ctrl_c() => print::say("what is not delivered yet is delivered by the next command"),
+    }
 }
 
 /// The project that a directory belongs to, or the directory that would become one.

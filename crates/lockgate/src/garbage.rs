@@ -121,6 +121,11 @@ pub fn find(root: &Root, names: &[OsString], runs: &[(RunId, RunLiveness)], now:
         }
     }
     unfinished_files(&root.folder().join("drivers"), now, &mut found)?;
+    for path in entries(&root.folder().join("notices"))?.into_iter().filter(|path| has_end(path, ".lock")) {
+        if is_file(&path) && is_free(&path) {
+            found.add(GarbageKind::StaleLock, path, Removal::Lock);
+        }
+    }
     for name in names {
         let folder = root.folder().join("runs").join(name);
         match liveness.get(name) {

@@ -60,6 +60,7 @@
 //! | [`lists`], [`why`] | all runs, all that waits for a person, and what a run waits for |
 //! | [`run_status`], [`view`], [`summary`], [`graph`] | what a run looks like |
 //! | [`history`], [`describe`], [`notifications`], [`logs`] | what happened in it, and what its tasks printed |
+//! | [`notice`] | what people are told through the channels of the settings |
 //! | [`pipeline`], [`plan_summaries`], [`handover`] | what pipelines, plans and agents' checkpoints add |
 //! | [`definition`] | workflow files that changed since a run started |
 //! | [`dry_run`], [`cases`] | dry runs, and tests of workflows |
@@ -95,6 +96,7 @@ pub mod human_time;
 pub mod inputs;
 pub mod lists;
 pub mod logs;
+pub mod notice;
 pub mod phrases;
 pub mod pipeline;
 pub mod plan_summaries;

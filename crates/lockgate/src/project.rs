@@ -2,6 +2,7 @@
 
 use crate::code::Code;
 use crate::error::Error;
+use crate::notice::NoticeView;
 use crate::script_worker::ScriptWorker;
 use lockgate_engine::run::command::{Actor, Caller, Channel, TerminalRule};
 use lockgate_engine::time::Timestamp;
@@ -91,6 +92,13 @@ impl Project {
     fn with(root: Root, config: Config, store: Arc<dyn Store>, options: Options) -> Self {
         let evaluator = options.script_worker.evaluator();
         let performer = Performer::new(root.clone(), config.clone(), store.clone(), evaluator, options.output);
+        let performer = match options.read_only {
+            true => performer,
+            false => {
+                let dir = root.dir().to_path_buf();
+                performer.notifying(Arc::new(move |id, notice| NoticeView::of(id, notice, &dir).json()))
+            }
+        };
         let runtime = Runtime { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
         Self { root, config, runtime, warnings: Vec::new(), on_a_server: false }
     }

@@ -97,7 +97,11 @@ impl Worker {
         let halt = Halt::default();
         let mut runs = Runs::new(project, observer);
         let stop = halt.clone();
-        let task = tokio::spawn(async move { runs.drive(FleetLimits { idle: None, max_runs }, &stop).await });
+        let task = tokio::spawn(async move {
+            let driven = runs.drive(FleetLimits { idle: None, max_runs }, &stop).await;
+            runs.settle_notices().await;
+            driven
+        });
         Self { halt, task }
     }
 
@@ -124,6 +128,7 @@ pub fn adopt_orphans() -> std::io::Result<()> {
 pub struct Runs {
     fleet: Fleet,
     writing: Writing,
+    runtime: Runtime,
 }
 
 impl Runs {
@@ -131,7 +136,7 @@ impl Runs {
     pub fn new(project: &Project, observer: Arc<dyn Observer>) -> Self {
         let writing = Writing::default();
         let shared = Shared { root: project.root.clone(), runtime: project.runtime.clone(), writing: writing.clone(), observer };
-        Self { fleet: Fleet::new(project.runtime.clone(), Box::new(shared)), writing }
+        Self { fleet: Fleet::new(project.runtime.clone(), Box::new(shared)), writing, runtime: project.runtime.clone() }
     }
 
     /// Drives all runs that can continue, until there have been none for a while or it is asked to stop.
@@ -143,6 +148,13 @@ impl Runs {
             drop(written.await);
         }
         Ok(driven?)
+    }
+
+    /// Waits until the notices that are due were tried once.
+    async fn settle_notices(&self) {
+        if let Some(courier) = self.runtime.perform.courier() {
+            courier.settle().await;
+        }
     }
 
     /// Whether there is a run that could be driven here, other than those that were given up.

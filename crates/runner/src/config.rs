@@ -5,6 +5,7 @@ mod database;
 mod error;
 mod limits;
 mod logins;
+mod notify;
 mod people;
 mod pipelines;
 mod policy;
@@ -14,7 +15,8 @@ mod tests;
 pub use database::{DATABASE_VARIABLE, DatabaseUrl};
 pub use error::ConfigError;
 pub use limits::{Background, Limits, MAX_CONCURRENT_RUNS, Script};
-pub use people::{Notify, People};
+pub use notify::{Notifications, Notify, NotifyCommand};
+pub use people::People;
 pub use pipelines::Pipelines;
 
 use lockgate_engine::spec::document::{self, Entry, Value};
@@ -44,8 +46,8 @@ pub struct Config {
     pub limits: Limits,
     /// The process that drives in the background.
     pub background: Background,
-    /// How somebody at a terminal is told that a question waits.
-    pub notify: Notify,
+    /// How people are notified.
+    pub notify: Notifications,
     /// How agents are started, by name, where a workflow does not say.
     pub agents: BTreeMap<String, AgentSetting>,
     /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
@@ -116,7 +118,7 @@ impl Config {
                 "script" => config.script.set(value)?,
                 "limits" => config.limits.set(value)?,
                 "background" => config.background.set(value)?,
-                "notify" => config.notify = Notify::of(value)?,
+                "notify" => config.notify = Notifications::of(value)?,
                 "agents" => config.agents = agents::read(value)?,
                 "logins" => config.logins = logins::read(value)?,
                 "policy" => config.policy = policy::read(value)?,

@@ -22,6 +22,7 @@ pub use submit::{accept, submit};
 pub use timers::{Fired, HoldTimer, fire_due, next_hold_timer};
 
 use crate::load::{LoadedRun, catch_up, load, load_with_sizes};
+use crate::outbox;
 use crate::projection::Projector;
 use crate::runtime::{Performed, Runtime, Stop};
 use crate::spans;
@@ -316,8 +317,9 @@ impl Driver {
             self.catch_up().await?;
         }
         self.advance().await?;
-        // Whoever drove it last may have been killed before it wrote what it had recorded.
+        // The process that drove it last may have been killed before it wrote files and delivered notices of what it had recorded.
         Projector::offer(&mut self.projector, &self.runtime, &self.run);
+        outbox::wake(&self.runtime);
         loop {
             match self.run.status() {
                 Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {

@@ -4,6 +4,7 @@
 //! panic while a run is driven is a failure of that run alone.
 
 use crate::driver::{ClaimedRun, DriveError, Halt, HaltReason, Listener, Paused, fire_due, panic_text};
+use crate::outbox;
 use crate::runtime::Runtime;
 use crate::spans;
 use futures::FutureExt;
@@ -136,6 +137,7 @@ impl Fleet {
         let mut busy = Instant::now();
         let mut looked = None;
         let mut marker = self.runtime.store.changes();
+        outbox::wake(&self.runtime);
         while !halt.is_halted() {
             // A deadline may let a run go on that nobody drives.
             if looked.is_none_or(|looked: Instant| looked.elapsed() >= MAX_POLL_INTERVAL) {

@@ -7,6 +7,7 @@
 //! | [`runtime`] | what the loop needs of the outside; a simulation puts others in its place |
 //! | [`dry_run`] | runs in which stubs stand in for every process, and nothing is touched |
 //! | [`notifications`] | what happens to a run, as the few things that people are told |
+//! | [`outbox`] | delivering notices to people, off the commit path |
 //! | [`perform`] | performing each effect on this machine |
 //! | [`process`] | commands in their own sessions: locks, logs, limits, orphans |
 //! | [`script`] | JavaScript in worker processes |
@@ -34,6 +35,7 @@ pub mod identity;
 pub mod includes;
 pub mod load;
 pub mod notifications;
+pub mod outbox;
 pub mod perform;
 pub mod process;
 pub mod projection;

@@ -3,6 +3,7 @@
 use crate::files::{RunDirs, write_atomically};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{GateId, PhaseId, RunId, TaskKey};
+use lockgate_engine::run::outbox::NoticeId;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -138,6 +139,12 @@ impl Root {
     /// What an attempt of a task or gate holds locked while it lives.
     pub fn lock_file(&self, run: &RunId, step: Step<'_>, attempt: u32) -> PathBuf {
         self.run_dir(run).join("locks").join(format!("{}.{attempt}.lock", step.file_name()))
+    }
+
+    /// What the command that delivers a notice holds locked. It lies outside of the run's folder: taking a run over ends what its tasks left
+    /// running, and another process may be delivering the notice.
+    pub fn notice_lock(&self, notice: &NoticeId) -> PathBuf {
+        self.folder().join("notices").join(format!("{}.{}.lock", file_name(notice.run.as_str()), notice.seq))
     }
 
     /// What git holds locked while it creates a worktree of a run.

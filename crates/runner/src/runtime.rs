@@ -2,6 +2,7 @@
 //! A simulation puts others in their place.
 
 use crate::commit::CommitError;
+use crate::outbox::Courier;
 use crate::projection::StateFile;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
@@ -42,6 +43,11 @@ pub trait Perform: Send + Sync {
 
     /// The files for people that follow from a run; there are none by default.
     fn project(&self, _run: &Run) -> Option<StateFile> {
+        None
+    }
+
+    /// Delivers the notices that commits bring; by default there are none.
+    fn courier(&self) -> Option<&Arc<Courier>> {
         None
     }
 

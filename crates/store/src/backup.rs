@@ -60,6 +60,8 @@ async fn copy_run(store: &dyn ReadSnapshot, stored: &StoredRun, copy: &SqliteSto
         timers: stored.timers.clone(),
         timers_removed: Vec::new(),
         refers_to: stored.refers_to.clone(),
+        // Whoever restores a copy does not want to notify people of what happened then.
+        outbox: Vec::new(),
     });
     let mut after = 0;
     loop {

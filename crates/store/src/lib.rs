@@ -34,7 +34,7 @@ pub use memory::{Fault, MemoryStore};
 pub use postgres::PostgresStore;
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
-    Append, Cursor, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Missing, Orphan, Page,
-    Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    Append, Cursor, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Missing, Orphan,
+    OutboxEntry, OutboxFilter, Page, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 pub use verify::{Finding, verify_run, verify_store};

@@ -5,7 +5,7 @@ use crate::lease::Lease;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::hash_chain::SealedCommit;
-use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use lockgate_engine::run::index::{HoldRow, IndexRows, OutboxRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::path::PathBuf;
 
@@ -149,6 +149,53 @@ pub enum HoldFilter {
     OfRun(RunId),
 }
 
+/// A notice in the outbox, and what became of it so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxEntry {
+    /// Its row.
+    pub row: OutboxRow,
+    /// How often its delivery has failed.
+    pub attempts: u32,
+    /// When it is to be delivered; absent once it is given up.
+    pub due: Option<Timestamp>,
+    /// Why its delivery failed last.
+    pub error: Option<String>,
+    /// The process that has claimed it.
+    pub driver: Option<DriverId>,
+    /// Whether that is a live process other than this one.
+    pub claimed: bool,
+}
+
+/// Which notices of the outbox to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutboxFilter {
+    /// Those that are to be delivered, now or later; what is due first comes first.
+    Undelivered,
+    /// Those that were given up, the oldest first.
+    GivenUp,
+}
+
+/// What became of the delivery of a notice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// It succeeded: the notice leaves the outbox.
+    Delivered,
+    /// It failed, and is tried again.
+    Retry {
+        /// When.
+        due: Timestamp,
+        /// Why it failed.
+        error: String,
+    },
+    /// It failed, and is not tried again. Notices that were given up and whose events are older than this leave the outbox.
+    GivenUp {
+        /// Why it failed.
+        error: String,
+        /// How long others are kept.
+        forget_before: Timestamp,
+    },
+}
+
 /// A commit row, for verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCommit {
@@ -213,7 +260,7 @@ pub enum Orphan {
     },
     /// Rows of a run that is not stored. Commits without a run are found with the commits.
     RowsWithoutRun {
-        /// Which rows: `folds`, `holds`, `timers` or `value_refs`.
+        /// Which rows: `folds`, `holds`, `outbox`, `timers` or `value_refs`.
         table: String,
         /// The number of the run that is missing.
         place: i64,
@@ -327,6 +374,15 @@ pub trait Store: Send + Sync {
     /// Timers that are due at this moment or before it, the earliest first.
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>>;
 
+    /// Notices of the outbox, at most so many.
+    fn outbox(&self, filter: OutboxFilter, limit: usize) -> Future<'_, Result<Vec<OutboxEntry>, StoreError>>;
+
+    /// Claims a notice for this process, as long as it is still as it was listed; gives whether it was.
+    fn claim_notice<'a>(&'a self, listed: &'a OutboxEntry) -> Future<'a, Result<bool, StoreError>>;
+
+    /// Records what became of a notice that this process has claimed, and ends the claim. One that another process has claimed since is left alone.
+    fn settle_notice<'a>(&'a self, row: &'a OutboxRow, delivery: Delivery) -> Future<'a, Result<(), StoreError>>;
+
     /// A marker of the present state: another one means that another process may have committed since, or that a driver has ended.
     fn changes(&self) -> u64;
 
@@ -399,6 +455,7 @@ pub(crate) fn refuse_misuse(append: &Append, own: &DriverId) -> Result<(), Store
     if append.index.run.as_ref().is_some_and(|row| row.run != append.run)
         || append.index.holds.iter().any(|row| row.run != append.run)
         || append.index.timers.iter().any(|row| row.run != append.run)
+        || append.index.outbox.iter().any(|row| row.notice.run != append.run)
     {
         return misused("brings index rows of another run");
     }

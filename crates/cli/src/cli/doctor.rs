@@ -2,6 +2,7 @@
 
 mod agents;
 mod machine;
+mod notices;
 mod project;
 
 use crate::exit::Exit;

@@ -42,11 +42,11 @@ mod worktrees;
 use crate::authority::{Authority, authorize};
 use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
-use crate::{logging, print, signals};
+use crate::{logging, open, print, signals};
 use clap::{Parser, Subcommand};
 use lockgate::code::Code;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs workflows of commands and scripts, stops them where people decide, and never loses a step.
@@ -223,52 +223,58 @@ fn execute(arguments: Arguments) -> Result<Exit, CommandError> {
         runtime.map_err(|error| CommandError::new(Code::StartupFailed, format!("the program cannot start: {error}")))?;
     let root = arguments.root.as_deref();
     let done = runtime.block_on(async {
-        signals::outlive_size_limits();
-        authorize(root, arguments.command.authority()).await?;
-        match arguments.command {
-            Command::Init(arguments) => init::run(root, &arguments),
-            Command::Run(arguments) => run::run(root, arguments).await,
-            Command::Worker(arguments) => worker::run(root, arguments).await,
-            Command::Resume(arguments) => resume::run(root, arguments).await,
-            Command::Status(arguments) => status::run(root, arguments).await,
-            Command::Summary(arguments) => summary::run(root, arguments).await,
-            Command::Runs(arguments) => runs::run(root, arguments).await,
-            Command::Inbox(arguments) => inbox::run(root, arguments).await,
-            Command::Answer(arguments) => answer::run(root, arguments).await,
-            Command::Change(arguments) => change::run(root, arguments).await,
-            Command::Tick(arguments) => tick::run(root, arguments).await,
-            Command::Handover(arguments) => handover::show_handover(root, arguments).await,
-            Command::Continuation(arguments) => handover::show_continuation(root, arguments).await,
-            Command::Why(arguments) => why::run(root, arguments).await,
-            Command::Log(arguments) => log::run(root, arguments).await,
-            Command::Logs(arguments) => logs::run(root, arguments).await,
-            Command::Retry(arguments) => retry::run(root, arguments).await,
-            Command::Review(arguments) => review::run(root, arguments).await,
-            Command::Note(arguments) => note::run(root, arguments).await,
-            Command::Import(arguments) => import::run(root, arguments).await,
-            Command::Export(arguments) => export::run(root, arguments).await,
-            Command::Skip(arguments) => skip::run(root, arguments).await,
-            Command::Wait(arguments) => wait::run(root, arguments).await,
-            Command::Watch(arguments) => watch::run(root, arguments).await,
-            Command::Cancel(arguments) => cancel::run(root, arguments).await,
-            Command::Verify(arguments) => verify::run(root, arguments).await,
-            Command::Validate(arguments) => Ok(validate::run(&arguments)),
-            Command::Check(arguments) => check::run(&arguments),
-            Command::Test(arguments) => test::run(root, arguments).await,
-            Command::Graph(arguments) => graph::run(root, arguments).await,
-            Command::Worktrees(arguments) => worktrees::run(root, arguments).await,
-            Command::Schema(arguments) => Ok(schema::run(&arguments)),
-            Command::Doctor(arguments) => Ok(doctor::run(root, &arguments).await),
-            Command::Explain(arguments) => explain::run(&arguments),
-            Command::Backup(arguments) => backup::run(root, arguments).await,
-            Command::Restore(arguments) => restore::run(root, arguments).await,
-            Command::Gc(arguments) => gc::run(root, arguments).await,
-            Command::Completions(arguments) => Ok(completions::run(&arguments)),
-        }
+        let done = perform(root, arguments.command).await;
+        open::settle_notices().await;
+        done
     });
     // Nothing that still waits in the background may keep the program from ending.
     runtime.shutdown_background();
     done
+}
+
+async fn perform(root: Option<&Path>, command: Command) -> Result<Exit, CommandError> {
+    signals::outlive_size_limits();
+    authorize(root, command.authority()).await?;
+    match command {
+        Command::Init(arguments) => init::run(root, &arguments),
+        Command::Run(arguments) => run::run(root, arguments).await,
+        Command::Worker(arguments) => worker::run(root, arguments).await,
+        Command::Resume(arguments) => resume::run(root, arguments).await,
+        Command::Status(arguments) => status::run(root, arguments).await,
+        Command::Summary(arguments) => summary::run(root, arguments).await,
+        Command::Runs(arguments) => runs::run(root, arguments).await,
+        Command::Inbox(arguments) => inbox::run(root, arguments).await,
+        Command::Answer(arguments) => answer::run(root, arguments).await,
+        Command::Change(arguments) => change::run(root, arguments).await,
+        Command::Tick(arguments) => tick::run(root, arguments).await,
+        Command::Handover(arguments) => handover::show_handover(root, arguments).await,
+        Command::Continuation(arguments) => handover::show_continuation(root, arguments).await,
+        Command::Why(arguments) => why::run(root, arguments).await,
+        Command::Log(arguments) => log::run(root, arguments).await,
+        Command::Logs(arguments) => logs::run(root, arguments).await,
+        Command::Retry(arguments) => retry::run(root, arguments).await,
+        Command::Review(arguments) => review::run(root, arguments).await,
+        Command::Note(arguments) => note::run(root, arguments).await,
+        Command::Import(arguments) => import::run(root, arguments).await,
+        Command::Export(arguments) => export::run(root, arguments).await,
+        Command::Skip(arguments) => skip::run(root, arguments).await,
+        Command::Wait(arguments) => wait::run(root, arguments).await,
+        Command::Watch(arguments) => watch::run(root, arguments).await,
+        Command::Cancel(arguments) => cancel::run(root, arguments).await,
+        Command::Verify(arguments) => verify::run(root, arguments).await,
+        Command::Validate(arguments) => Ok(validate::run(&arguments)),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Test(arguments) => test::run(root, arguments).await,
+        Command::Graph(arguments) => graph::run(root, arguments).await,
+        Command::Worktrees(arguments) => worktrees::run(root, arguments).await,
+        Command::Schema(arguments) => Ok(schema::run(&arguments)),
+        Command::Doctor(arguments) => Ok(doctor::run(root, &arguments).await),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Backup(arguments) => backup::run(root, arguments).await,
+        Command::Restore(arguments) => restore::run(root, arguments).await,
+        Command::Gc(arguments) => gc::run(root, arguments).await,
+        Command::Completions(arguments) => Ok(completions::run(&arguments)),
+    }
 }
 
 /// The definition of the command line, which the reference is made from.

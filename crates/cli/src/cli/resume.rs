@@ -181,7 +181,7 @@ pub(super) async fn continue_run(
         Continues::With(accepted) => resume.accepted = accepted,
         Continues::Halted(exit) => return Ok(ResumeOutcome::Here(exit)),
     }
-    let progress = Box::new(Progress::new(options.json, project.config().notify));
+    let progress = Box::new(Progress::new(options.json, project.config().notify.terminal));
     match project.take_over(read, resume, caller, progress).await? {
         Resumed::Elsewhere(by) => Ok(ResumeOutcome::Elsewhere(by)),
         Resumed::Here { driver, nothing_to_rerun } => {

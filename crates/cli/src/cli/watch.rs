@@ -109,7 +109,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
     let mut changes = Changes::of(project.store(), run);
     let mut state = load(project.store(), run).await?;
     let earlier = recent(project.store(), &state).await?;
-    let mut progress = Progress::new(false, project.config().notify);
+    let mut progress = Progress::new(false, project.config().notify.terminal);
     progress.recall(&state, &earlier);
     // Keys are taken where there is somebody to press them; elsewhere signals end it.
     let mut terminal = if print::is_interactive() { Terminal::take().ok() } else { None };

@@ -29,6 +29,7 @@ pub(super) fn page(schema: &Value) -> String {
         text.push_str(&format!("| `{name}` | {} | {about} |\n", table::kind(shape, Style::Output)));
     }
     text += "| any of them | [error](#error) | Where it could not do what was asked. |\n\n";
+    text += "The command that [notifications](../guide/notifications.md) start gets a [notice](#notice).\n\n";
     for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
         let about = definition["description"].as_str().unwrap_or_default();
         text.push_str(&format!("## {name}\n\n{about}\n\n"));
@@ -68,7 +69,10 @@ mod tests {
         let text = schema.to_string();
         for (name, definition) in schema["$defs"].as_object().unwrap() {
             assert!(definition["description"].is_string(), "{name}");
-            assert!(name == "error" || text.contains(&format!("\"#/$defs/{name}\"")), "{name} is used nowhere");
+            assert!(
+                name == "error" || name == "notice" || text.contains(&format!("\"#/$defs/{name}\"")),
+                "{name} is used nowhere"
+            );
             if let Some(keys) = definition["properties"].as_object() {
                 assert_eq!(definition["additionalProperties"], false, "{name}");
                 assert!(keys.iter().all(|(_, key)| key.get("description").is_some() || key.get("$ref").is_some()), "{name}");

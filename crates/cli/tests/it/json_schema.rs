@@ -36,6 +36,13 @@ pub(crate) fn check(arguments: &[&str], output: &Output) {
     }
 }
 
+/// Panics when a notice that was delivered does not have its documented shape.
+pub(crate) fn check_notice(notice: &Value) {
+    if let Err(problem) = fits(notice, &DOCUMENTED["$defs"]["notice"], "") {
+        panic!("a notice has what is not documented: {problem}: {notice:#}");
+    }
+}
+
 /// Whether a value has a shape; else where it has not.
 fn fits(value: &Value, shape: &Value, place: &str) -> Result<(), String> {
     if let Some(name) = shape["$ref"].as_str() {

@@ -31,6 +31,7 @@ mod log_retry_skip_wait;
 mod logging;
 mod lost_state;
 mod masking;
+mod notifications;
 mod orphans;
 mod pager_and_editor;
 mod parallel_questions;

@@ -7,6 +7,7 @@ use crate::run::apply::ApplyError;
 use crate::run::event::{Created, Entry, Event, Origin};
 use crate::run::hash_chain::{Commit, CommitError, SealedCommit};
 use crate::run::index::{HoldRow, IndexRows, RunRow, TimerKind, TimerRow};
+use crate::run::outbox::Subscriptions;
 use crate::run::state::{Listed, Run, Status};
 use crate::spec::workflow::{OnDeadline, Workflow};
 use crate::time::Timestamp;
@@ -62,6 +63,13 @@ impl Run {
         let sealed = commit.seal(&self.id, self.version + 1, self.head);
         let rows = self.committed(&commit, &sealed);
         (commit, sealed, rows)
+    }
+
+    /// The same, with the notices that are subscribed to.
+    pub fn seal_notifying(&mut self, entries: Vec<Entry>, subscriptions: &Subscriptions) -> (Commit, SealedCommit, IndexRows) {
+        let outbox = if subscriptions.is_empty() { Vec::new() } else { self.outbox_rows(&entries, subscriptions) };
+        let (commit, sealed, rows) = self.seal(entries);
+        (commit, sealed, IndexRows { outbox, ..rows })
     }
 
     /// The state after a history's first commit.
@@ -149,6 +157,7 @@ impl Run {
                 .collect(),
             timers_removed,
             refers_to: touched.refers_to,
+            outbox: Vec::new(),
         }
     }
 
@@ -177,7 +186,7 @@ impl Run {
         }
     }
 
-    fn hold_row(&self, hold: &Hold) -> HoldRow {
+    pub(in crate::run) fn hold_row(&self, hold: &Hold) -> HoldRow {
         HoldRow {
             hold: hold.id.clone(),
             run: self.id.clone(),

@@ -8,6 +8,7 @@ use crate::digest::Digest;
 use crate::hold::{HoldKind, HoldState};
 use crate::id::{HoldId, RunId, TimerId};
 use crate::run::event::RunKind;
+use crate::run::outbox::{NoticeChannel, NoticeId};
 use crate::run::state::Status;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct IndexRows {
     pub timers_removed: Vec<TimerId>,
     /// Stored values that the run refers to from now on.
     pub refers_to: Vec<Digest>,
+    /// Notices that are to be delivered. Unlike the other rows they do not follow from the history alone, but also from the settings.
+    pub outbox: Vec<OutboxRow>,
 }
 
 /// A run in lists.
@@ -82,6 +85,19 @@ pub struct TimerRow {
     pub kind: OpenEnum<TimerKind>,
     /// What it wakes, for people.
     pub target: String,
+}
+
+/// A notice that is to be delivered through a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutboxRow {
+    /// Which notice.
+    pub notice: NoticeId,
+    /// How it is delivered.
+    pub channel: OpenEnum<NoticeChannel>,
+    /// When its event happened.
+    pub at: Timestamp,
+    /// The [`Notice`](crate::run::outbox::Notice), as JSON text.
+    pub payload: String,
 }
 
 /// What a timer is for.

@@ -15,6 +15,7 @@ pub mod handover;
 pub mod hash_chain;
 pub mod history;
 pub mod index;
+pub mod outbox;
 mod pending;
 pub mod phase;
 pub mod pipeline;

@@ -1,4 +1,4 @@
-//! Who may answer, and how people are told.
+//! Who may answer, and how.
 
 use lockgate_engine::run::command::TerminalRule;
 use lockgate_engine::spec::document::Value;
@@ -28,31 +28,5 @@ impl People {
             self.require_terminal = setting.value.boolean("`require_terminal`")?;
         }
         Ok(())
-    }
-}
-
-/// How somebody at a terminal is told that a question waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Notify {
-    /// The terminal's bell.
-    #[default]
-    Bell,
-    /// A notice of the desktop, where the terminal or the desktop can show one; else the bell.
-    Desktop,
-    /// Not at all.
-    Off,
-}
-
-impl Notify {
-    pub(super) fn of(value: &Value<'_>) -> Result<Self, Problem> {
-        match value.text() {
-            Some("bell") => Ok(Self::Bell),
-            Some("desktop") => Ok(Self::Desktop),
-            Some("off") => Ok(Self::Off),
-            Some(_) | None => Err(value.problem(
-                "`notify` must say how somebody is told that a question waits",
-                Some("write `bell`, `desktop` or `off`".to_owned()),
-            )),
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Settings as people write them.
 
 use super::*;
+use lockgate_engine::run::outbox::NoticeKind;
 use std::time::Duration;
 
 fn parse(text: &str) -> Result<Config, ConfigError> {
@@ -29,7 +30,7 @@ fn every_setting_is_parsed() {
     assert_eq!(config.limits.stored_outputs_bytes(), 0);
     assert_eq!(config.limits.log_mb.get(), 1);
     assert_eq!((config.background.idle_timeout, config.background.max_runs.get()), (Duration::from_secs(60), 7));
-    assert_eq!(config.notify, Notify::Off);
+    assert_eq!((config.notify.terminal, config.notify.command), (Notify::Off, None));
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn invalid_values_are_errors_with_a_position() {
         ),
         (
             "notify: loudly\n",
-            "1:9: `notify` must say how somebody is told that a question waits",
+            "1:9: `notify` must say how a person at the terminal is told that a question waits",
             "write `bell`, `desktop` or `off`",
         ),
         ("people: 3\n", "1:9: `people` must be a map such as `{ require_terminal: false }`, not `3`", ""),
@@ -155,6 +156,41 @@ fn invalid_values_are_errors_with_a_position() {
     }
     let error = parse("people: [\n").unwrap_err();
     assert!(error.line.is_some() && error.message.starts_with("this is not YAML: "), "{error}");
+}
+
+#[test]
+fn a_command_is_notified_of_everything_unless_the_settings_say_otherwise() {
+    let config = parse("notify: { command: ./notify.sh }\n").unwrap();
+    let command = config.notify.command.unwrap();
+    assert_eq!((command.run.as_str(), command.timeout), ("./notify.sh", Duration::from_secs(30)));
+    assert_eq!((command.on.len(), config.notify.terminal), (6, Notify::Bell));
+    let text =
+        "notify:\n  terminal: off\n  command:\n    run: ./notify.sh --fast\n    on: [hold_opened, run_ended]\n    timeout: 5s\n";
+    let config = parse(text).unwrap();
+    let command = config.notify.command.clone().unwrap();
+    assert_eq!((command.timeout, config.notify.terminal), (Duration::from_secs(5), Notify::Off));
+    assert_eq!(command.on.into_iter().collect::<Vec<_>>(), [NoticeKind::HoldOpened, NoticeKind::RunEnded]);
+    assert!(!config.notify.subscriptions().is_empty() && Config::default().notify.subscriptions().is_empty());
+}
+
+#[test]
+fn a_wrong_notify_command_is_an_error_with_its_position() {
+    for (text, message) in [
+        ("notify: { comand: x }\n", "1:11: `notify` has no key `comand`"),
+        ("notify: { command: '' }\n", "1:20: `command` must be a shell command"),
+        ("notify:\n  command:\n    on: run_ended\n", "3:5: `command` needs `run`, the command itself"),
+        ("notify: { command: { run: x, on: [opened] } }\n", "1:35: `on` lists what the command is told of"),
+        ("notify: { command: { run: x, on: [] } }\n", "1:34: `on` is empty, so the command would never run"),
+        ("notify: { command: { run: x, timeout: 5 } }\n", "1:39: `timeout` must be a duration, not `5`"),
+        (
+            "notify: { terminal: loudly }\n",
+            "1:21: `terminal` must say how a person at the terminal is told that a question waits",
+        ),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.to_string(), format!("config.yaml:{message}"), "{text:?}");
+        assert!(error.help.is_some(), "{text:?}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::submit::carry_out;
 use super::{DriveError, Driver, Waiting, own_command};
+use crate::outbox;
 use crate::projection::Projector;
 use crate::runtime::{Runtime, Stop};
 use lockgate_engine::digest::Digest;
@@ -58,7 +59,8 @@ impl Driver {
     /// Appends what was decided; gives false, with the state read anew, when somebody else's commit came first.
     pub(super) async fn append(&mut self, entries: Vec<Entry>, values: Vec<(Digest, Vec<u8>)>) -> Result<bool, DriveError> {
         let expected = self.run.version;
-        let (heard, commit, index) = self.run.seal(entries);
+        let (heard, commit, index) = self.run.seal_notifying(entries, outbox::subscriptions(&self.runtime));
+        let notifies = !index.outbox.is_empty();
         let hash = commit.hash;
         self.bytes_since_state += commit.payload.len();
         let materialized =
@@ -101,6 +103,9 @@ impl Driver {
             self.state_size = size;
             self.bytes_since_state = 0;
         }
+        if notifies {
+            outbox::wake(&self.runtime);
+        }
         self.listener.committed(&self.run, &heard.entries);
         Projector::offer(&mut self.projector, &self.runtime, &self.run);
         Ok(true)
@@ -115,22 +120,26 @@ pub(super) async fn append_first(
     values: Vec<(Digest, Vec<u8>)>,
     claim: Option<DriverId>,
 ) -> Result<(Vec<Entry>, Option<u64>), DriveError> {
-    let (heard, commit, index) = run.seal(entries);
-    let hash = commit.hash;
+    let (heard, commit, index) = run.seal_notifying(entries, outbox::subscriptions(runtime));
+    let (hash, notifies) = (commit.hash, !index.outbox.is_empty());
     let append = Append { run: run.id.clone(), expected: 0, epoch: None, claim, commit, values, index, materialized: None };
-    match runtime.store.append(append).await {
-        Ok(epoch) => Ok((heard.entries, epoch)),
+    let epoch = match runtime.store.append(append).await {
+        Ok(epoch) => epoch,
         Err(AppendError::Store(error @ StoreError::OutcomeUnknown(_))) => {
             match was_taken(&*runtime.store, &run.id, 0, hash).await? {
-                Some(true) => Ok((heard.entries, None)),
-                Some(false) | None => Err(error.into()),
+                Some(true) => None,
+                Some(false) | None => return Err(error.into()),
             }
         }
-        Err(AppendError::Store(error)) => Err(error.into()),
+        Err(AppendError::Store(error)) => return Err(error.into()),
         Err(AppendError::Conflict | AppendError::Fenced | AppendError::DrivenBy(_)) => {
-            Err(StoreError::Io(format!("run {} exists already", run.id)).into())
+            return Err(StoreError::Io(format!("run {} exists already", run.id)).into());
         }
+    };
+    if notifies {
+        outbox::wake(runtime);
     }
+    Ok((heard.entries, epoch))
 }
 
 /// Whether a commit whose outcome is unknown was taken, or another one in its place; neither when the history ends before it.

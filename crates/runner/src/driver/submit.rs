@@ -2,6 +2,7 @@
 
 use super::{DriveError, external_envelope, was_taken};
 use crate::load::load;
+use crate::outbox;
 use crate::projection::refresh_files;
 use crate::runtime::{Clock, Runtime, SystemClock};
 use crate::spans;
@@ -10,6 +11,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, TimerId};
 use lockgate_engine::run::command::{Caller, Command, CommandKind, Envelope};
 use lockgate_engine::run::event::Entry;
+use lockgate_engine::run::outbox::Subscriptions;
 use lockgate_engine::run::{Refusal, Run, fire_deadlines, handle};
 use lockgate_store::{Append, AppendError, Store, StoreError};
 use tracing::{Instrument, debug, info, warn};
@@ -43,6 +45,8 @@ fn accepting(frozen: &Frozen) -> CommandKind {
 struct Submitted {
     run: Run,
     recorded: bool,
+    /// Whether the commit brought notices.
+    notifies: bool,
 }
 
 /// Carries out a command after what the clock alone decides: deadlines that have passed come first. Gives what is to be recorded,
@@ -59,11 +63,16 @@ pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option
 }
 
 /// Records what something that runs says about itself. Whoever drives the run reads it like what anybody else committed.
-pub(crate) async fn record(store: &dyn Store, run: &RunId, kind: CommandKind) -> Result<(), DriveError> {
+pub(crate) async fn record(
+    store: &dyn Store,
+    subscriptions: &Subscriptions,
+    run: &RunId,
+    kind: CommandKind,
+) -> Result<(), DriveError> {
     let clock = SystemClock;
     let envelope = Envelope { id: None, caller: Caller::driver(), at: clock.now(), seed: clock.seed(), driving: false };
     let command = Command { envelope, kind };
-    commit(store, run, &command, &[]).instrument(spans::command(run, &command.kind)).await?;
+    commit(store, subscriptions, run, &command, &[]).instrument(spans::command(run, &command.kind)).await?;
     Ok(())
 }
 
@@ -74,7 +83,10 @@ async fn submit_with(
     values: &[(Digest, Vec<u8>)],
 ) -> Result<Submitted, DriveError> {
     let submitted = async {
-        let (submitted, refusal) = commit(&*runtime.store, run, command, values).await?;
+        let (submitted, refusal) = commit(&*runtime.store, outbox::subscriptions(runtime), run, command, values).await?;
+        if submitted.notifies {
+            outbox::wake(runtime);
+        }
         if submitted.recorded {
             try_refresh_files(runtime, &submitted.run).await;
         }
@@ -100,6 +112,7 @@ pub(super) async fn try_refresh_files(runtime: &Runtime, run: &Run) {
 /// Carries out a command on the newest state, as often as somebody else is faster.
 async fn commit(
     store: &dyn Store,
+    subscriptions: &Subscriptions,
     run: &RunId,
     command: &Command,
     values: &[(Digest, Vec<u8>)],
@@ -109,9 +122,10 @@ async fn commit(
         let expected = state.version;
         let (entries, refusal) = carry_out(&mut state, command);
         if entries.is_empty() {
-            return Ok((Submitted { run: state, recorded: false }, refusal));
+            return Ok((Submitted { run: state, recorded: false, notifies: false }, refusal));
         }
-        let (_, commit, index) = state.seal(entries);
+        let (_, commit, index) = state.seal_notifying(entries, subscriptions);
+        let notifies = !index.outbox.is_empty();
         let append = Append {
             run: run.clone(),
             expected,
@@ -126,7 +140,7 @@ async fn commit(
         match store.append(append).await {
             Ok(_) => {
                 info!(version = state.version, "recorded");
-                return Ok((Submitted { run: state, recorded: true }, refusal));
+                return Ok((Submitted { run: state, recorded: true, notifies }, refusal));
             }
             Err(AppendError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.clone(), by }),
             Err(AppendError::Conflict) => debug!(expected, "another process committed first; deciding again"),
@@ -134,7 +148,7 @@ async fn commit(
                 let taken = was_taken(store, run, expected, hash).await?;
                 warn!(%error, expected, ?taken, "the outcome of a commit was unknown and has been read back");
                 match taken {
-                    Some(true) => return Ok((Submitted { run: state, recorded: true }, refusal)),
+                    Some(true) => return Ok((Submitted { run: state, recorded: true, notifies }, refusal)),
                     Some(false) => {}
                     None => return Err(error.into()),
                 }

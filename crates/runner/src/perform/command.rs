@@ -279,7 +279,7 @@ fn log_limits(megabytes: u32) -> LogLimits {
 }
 
 /// Why a command failed, in one line; none when it went well.
-pub(super) fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
+pub(crate) fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
     match &ended.reason {
         ExitReason::Exit(0) => None,
         ExitReason::Exit(CUT_OFF) => {

@@ -11,6 +11,7 @@ mod dir_lock;
 mod fan_out;
 mod gap_check;
 mod handover;
+mod notices;
 mod prompt;
 mod script;
 mod secrets;
@@ -18,15 +19,18 @@ mod shell;
 mod values;
 mod worktree;
 
+pub(crate) use command::explain;
 pub use commit::recover_commits;
 
 use crate::config::Config;
 use crate::dry_run::Stubs;
 use crate::files::RunDirs;
+use crate::outbox::command::CommandChannel;
+use crate::outbox::{Courier, Render};
 use crate::process::Stop;
 use crate::projection::StateFile;
 use crate::root::{Root, Step};
-use crate::runtime::{OrphanError, Perform, Performed};
+use crate::runtime::{OrphanError, Perform, Performed, SystemClock};
 use crate::script::Evaluator;
 use crate::secret::Masks;
 use command::ProcessSpec;
@@ -37,6 +41,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Failure, FailureKind};
+use lockgate_engine::run::outbox::Subscriptions;
 use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{Phase, Task, Work};
 use lockgate_store::Store;
@@ -50,6 +55,7 @@ pub type OnLine = Arc<dyn Fn(&RunId, &str, &str) + Send + Sync>;
 #[derive(Clone)]
 pub struct Performer {
     shared: Arc<Shared>,
+    courier: Option<Arc<Courier>>,
 }
 
 struct Shared {
@@ -76,6 +82,22 @@ impl Performer {
         Self::with(root, config, store, evaluator, Arc::new(|_, _, _| {}), Some(stubs))
     }
 
+    /// The same, with a courier that delivers notices as the settings say; `render` makes the JSON of a notice.
+    pub fn notifying(self, render: Arc<Render>) -> Self {
+        let Shared { root, config, store, .. } = &*self.shared;
+        let Some(command) = config.notify.command.clone() else { return self };
+        let channel = CommandChannel {
+            root: root.clone(),
+            command,
+            shell: config.shell.clone(),
+            render,
+            secrets: Box::new(notices::Secrets(self.shared.clone())),
+        };
+        let subscriptions = config.notify.subscriptions();
+        let courier = Courier::new(store.clone(), Arc::new(SystemClock), subscriptions, Box::new(channel));
+        Self { courier: Some(courier), ..self }
+    }
+
     fn with(
         root: Root,
         config: Config,
@@ -87,6 +109,7 @@ impl Performer {
         let secrets = secrets::Known::default();
         let cache = values::Cache::default();
         Self {
+            courier: None,
             shared: Arc::new(Shared {
                 root,
                 config,
@@ -144,6 +167,10 @@ impl Perform for Performer {
         // A rehearsal keeps nothing.
         let shared = self.shared.clone();
         StateFile::of(&shared.root, shared.store.clone(), run).filter(|_| shared.stubs.is_none())
+    }
+
+    fn courier(&self) -> Option<&Arc<Courier>> {
+        self.courier.as_ref()
     }
 
     /// Every attempt that was not seen to its end has left its lock file, whatever the history says of it.
@@ -315,6 +342,11 @@ impl Shared {
     /// Where a run's files are.
     fn run_dirs(&self, run: &Run) -> RunDirs {
         self.root.run_dirs(&run.output_dir, run.feature.as_deref())
+    }
+
+    /// The notices that commits must bring; none of a rehearsal.
+    fn subscriptions(&self) -> Subscriptions {
+        if self.stubs.is_some() { Subscriptions::NONE } else { self.config.notify.subscriptions() }
     }
 
     /// Masks for every secret that is known by now.

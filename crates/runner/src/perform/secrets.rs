@@ -28,6 +28,17 @@ pub(super) struct Unknown {
     secrets: Vec<(String, Option<SecretSource>)>,
 }
 
+impl Unknown {
+    /// Those among them that are environment variables.
+    pub(super) fn in_environment(mut self) -> Self {
+        self.secrets.retain(|(_, source)| match source {
+            None | Some(SecretSource::Env(_)) => true,
+            Some(SecretSource::Command(_)) => false,
+        });
+        self
+    }
+}
+
 impl Known {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -45,12 +56,17 @@ impl Known {
 
     /// Looks for secrets. One that cannot be found is told by the task that lists it; it cannot be in anything that this process writes.
     pub(super) async fn find(&self, unknown: Unknown, dir: &Path) {
+        self.find_some(&unknown, dir).await;
+        self.inner().looked_for.insert(unknown.definition);
+    }
+
+    /// The same for some secrets of a definition, whose others are still to be looked for.
+    pub(super) async fn find_some(&self, unknown: &Unknown, dir: &Path) {
         for (name, source) in &unknown.secrets {
             if let Ok(secret) = Secret::resolve(name, source.as_ref(), dir).await {
                 self.add(secret);
             }
         }
-        self.inner().looked_for.insert(unknown.definition);
     }
 
     /// Takes in a secret that was resolved for a task. Its earlier values stay masked: they may be anywhere by now.

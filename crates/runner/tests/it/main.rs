@@ -4,6 +4,7 @@ mod agent;
 mod files;
 mod fleet;
 mod no_effects;
+mod outbox;
 mod process;
 mod refused_attempts;
 mod script;

@@ -2,14 +2,16 @@
 
 mod lists;
 mod maintenance;
+mod outbox;
 mod ownership;
 
 pub use lists::*;
 pub use maintenance::*;
+pub use outbox::*;
 pub use ownership::*;
 
 use crate::error::{AppendError, ClaimError, StoreError};
-use crate::store::{Append, ListedHold, ListedRun, MaterializedState, Page, Store};
+use crate::store::{Append, ListedHold, ListedRun, MaterializedState, OutboxFilter, Page, Store};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{HoldKind, HoldState};
 use lockgate_engine::id::{HoldId, RunId, TimerId};
@@ -158,6 +160,13 @@ macro_rules! conformance_tests {
             holds_of_a_run_are_listed_in_order
             holds_are_found_by_prefix
             timers_come_due_in_order_and_are_removed
+            notices_are_listed_by_the_time_when_they_are_due
+            notices_of_a_rejected_append_are_not_queued
+            a_notice_is_claimed_by_one_live_process
+            a_notice_that_a_dead_process_claimed_can_be_claimed_again
+            a_failed_delivery_is_due_again_later
+            a_notice_that_was_given_up_is_kept_for_a_while
+            only_the_process_that_claimed_a_notice_settles_it
             commits_of_any_process_are_changes
             everything_is_scanned_in_pages
             orphans_are_found
@@ -273,6 +282,7 @@ pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
             timers: vec![timer_row(&scribe.run, "timer", 1)],
             timers_removed: Vec::new(),
             refers_to: vec![digest],
+            outbox: vec![outbox_row(&scribe.run, 2, 1)],
         };
         append.materialized = Some(b"state".to_vec());
         append
@@ -283,6 +293,7 @@ pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
     assert_eq!(store.append(fenced).await, Err(AppendError::Fenced));
     assert_eq!(store.stored_run(&scribe.run).await.unwrap(), before);
     assert_eq!(store.values(&[digest]).await, Ok(vec![None]));
+    assert_eq!(store.outbox(OutboxFilter::Undelivered, 9).await, Ok(Vec::new()));
     scribe.append(&*store, full(&scribe)).await.expect("the same is taken where it fits");
     assert_ne!(store.stored_run(&scribe.run).await.unwrap(), before);
     assert_eq!(store.values(&[digest]).await, Ok(vec![Some(b"value".to_vec())]));

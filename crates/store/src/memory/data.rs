@@ -2,15 +2,15 @@
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, Cursor, DriverInfo, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Orphan, Page, StoredCommit,
-    StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    Append, Cursor, Delivery, DriverInfo, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Orphan, OutboxEntry,
+    OutboxFilter, Page, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{DriverId, RunId, TimerId};
 use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::history::DRIVE_TIMER;
-use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
+use lockgate_engine::run::index::{HoldRow, IndexRows, OutboxRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +33,23 @@ struct Run {
     holds: Vec<HoldRow>,
     timers: BTreeMap<TimerId, TimerRow>,
     refers_to: BTreeSet<Digest>,
+    outbox: Vec<Queued>,
+}
+
+/// A notice in the outbox.
+#[derive(Clone, Debug)]
+struct Queued {
+    row: OutboxRow,
+    attempts: u32,
+    due: Option<Timestamp>,
+    error: Option<String>,
+    driver: Option<DriverId>,
+}
+
+impl Queued {
+    fn is(&self, row: &OutboxRow) -> bool {
+        self.row.notice == row.notice && self.row.channel == row.channel
+    }
 }
 
 /// Runs are numbered from 1, as in a database.
@@ -82,6 +99,7 @@ impl Data {
                     holds: Vec::new(),
                     timers: BTreeMap::new(),
                     refers_to: BTreeSet::new(),
+                    outbox: Vec::new(),
                 });
                 self.runs.len() - 1
             }
@@ -195,6 +213,59 @@ impl Data {
         due
     }
 
+    pub(super) fn outbox(&self, filter: OutboxFilter, limit: usize, own: &DriverId) -> Vec<OutboxEntry> {
+        let all = self.runs.iter().flat_map(|known| &known.outbox);
+        let mut listed: Vec<&Queued> = match filter {
+            OutboxFilter::Undelivered => all.filter(|queued| queued.due.is_some()).collect(),
+            OutboxFilter::GivenUp => all.filter(|queued| queued.due.is_none()).collect(),
+        };
+        // The sort is stable: notices of one moment stay in the order of runs and events.
+        listed.sort_by_key(|queued| queued.due.unwrap_or(queued.row.at));
+        let is_claimed = |driver: &DriverId| driver != own && self.live.contains_key(driver);
+        let entry = |queued: &Queued| {
+            let Queued { row, attempts, due, error, driver } = queued.clone();
+            OutboxEntry { row, attempts, due, error, claimed: driver.as_ref().is_some_and(is_claimed), driver }
+        };
+        listed.into_iter().take(limit).map(entry).collect()
+    }
+
+    fn queued(&mut self, row: &OutboxRow) -> Option<&mut Queued> {
+        let place = *self.places.get(&row.notice.run)?;
+        self.runs[place].outbox.iter_mut().find(|queued| queued.is(row))
+    }
+
+    pub(super) fn claim_notice(&mut self, listed: &OutboxEntry, own: &DriverId) -> bool {
+        let as_listed = |queued: &&mut Queued| queued.driver == listed.driver && queued.due.is_some() && queued.due == listed.due;
+        match self.queued(&listed.row).filter(as_listed) {
+            Some(queued) => {
+                queued.driver = Some(own.clone());
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn settle_notice(&mut self, row: &OutboxRow, delivery: Delivery, own: &DriverId) {
+        let Some(queued) = self.queued(row).filter(|queued| queued.driver.as_ref() == Some(own)) else { return };
+        let (due, error) = match delivery {
+            Delivery::Delivered => {
+                let place = self.places[&row.notice.run];
+                self.runs[place].outbox.retain(|queued| !queued.is(row));
+                return;
+            }
+            Delivery::Retry { due, error } => (Some(due), error),
+            Delivery::GivenUp { error, forget_before } => {
+                queued.attempts += 1;
+                (queued.due, queued.error, queued.driver) = (None, Some(error), None);
+                let is_kept = |queued: &Queued| queued.due.is_some() || queued.row.at >= forget_before;
+                self.runs.iter_mut().for_each(|known| known.outbox.retain(is_kept));
+                return;
+            }
+        };
+        queued.attempts += 1;
+        (queued.due, queued.error, queued.driver) = (due, Some(error), None);
+    }
+
     fn stored(&self, place: usize) -> StoredRun {
         let known = &self.runs[place];
         StoredRun {
@@ -278,7 +349,7 @@ impl Run {
     }
 
     fn take(&mut self, index: IndexRows) {
-        let IndexRows { run, holds, timers, timers_removed, refers_to } = index;
+        let IndexRows { run, holds, timers, timers_removed, refers_to, outbox } = index;
         if let Some(row) = run {
             self.row = row;
         }
@@ -295,5 +366,7 @@ impl Run {
             self.timers.insert(row.timer.clone(), row);
         }
         self.refers_to.extend(refers_to);
+        let queue = |row: OutboxRow| Queued { due: Some(row.at), row, attempts: 0, error: None, driver: None };
+        self.outbox.extend(outbox.into_iter().map(queue));
     }
 }

@@ -9,14 +9,14 @@ use crate::backup::{ReadSnapshot, copy_runs};
 use crate::change_feed::ChangeFeed;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, Unreferenced,
+    Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
+    Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 use data::Data;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::hash_chain::SealedCommit;
-use lockgate_engine::run::index::TimerRow;
+use lockgate_engine::run::index::{OutboxRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -242,6 +242,21 @@ impl Store for MemoryStore {
 
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
         Self::ready(Ok(self.data().timers(due_before, limit)))
+    }
+
+    fn outbox(&self, filter: OutboxFilter, limit: usize) -> Future<'_, Result<Vec<OutboxEntry>, StoreError>> {
+        Self::ready(Ok(self.data().outbox(filter, limit, &self.process.driver)))
+    }
+
+    fn claim_notice<'a>(&'a self, listed: &'a OutboxEntry) -> Future<'a, Result<bool, StoreError>> {
+        Box::pin(async move { Ok(self.data().claim_notice(listed, &self.process.driver)) })
+    }
+
+    fn settle_notice<'a>(&'a self, row: &'a OutboxRow, delivery: Delivery) -> Future<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.data().settle_notice(row, delivery, &self.process.driver);
+            Ok(())
+        })
     }
 
     fn changes(&self) -> u64 {

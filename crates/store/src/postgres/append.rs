@@ -120,7 +120,15 @@ fn statement(parts: Parts) -> String {
     } else {
         add(TAKEN, 0);
     }
-    if parts.changed || parts.values || parts.refers_to || parts.holds || parts.timers_removed || parts.timers || parts.states {
+    if parts.changed
+        || parts.values
+        || parts.refers_to
+        || parts.holds
+        || parts.timers_removed
+        || parts.timers
+        || parts.outbox
+        || parts.states
+    {
         add(if parts.created { ACCEPTED_OR_CREATED } else { ACCEPTED }, 0);
     }
     for (wanted, template, columns) in [
@@ -130,6 +138,7 @@ fn statement(parts: Parts) -> String {
         (parts.holds, HOLDS, 8),
         (parts.timers_removed, TIMERS_GONE, 2),
         (parts.timers, TIMERS, 5),
+        (parts.outbox, OUTBOX, 5),
         (parts.states, STATES, 2),
     ] {
         if wanted {
@@ -243,6 +252,13 @@ const TIMERS: &str = "timed AS (
   FROM unnest($a::int8[], $b::text[], $c::int8[], $d::text[], $e::text[]) AS t(number, timer, due, kind, target)
   JOIN accepted a ON a.number = t.number
   ON CONFLICT (run_key, timer) DO UPDATE SET due = excluded.due, kind = excluded.kind, target = excluded.target
+)";
+
+const OUTBOX: &str = "queued AS (
+  INSERT INTO lockgate.outbox(run_key, seq, channel, at, payload, attempts, due)
+  SELECT a.key, o.seq, o.channel, o.at, o.payload, 0, o.at
+  FROM unnest($a::int8[], $b::int8[], $c::text[], $d::int8[], $e::text[]) AS o(number, seq, channel, at, payload)
+  JOIN accepted a ON a.number = o.number
 )";
 
 const STATES: &str = "folded AS (

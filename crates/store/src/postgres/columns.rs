@@ -4,7 +4,7 @@ use crate::column_codes;
 use crate::store::Append;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
-use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
+use lockgate_engine::run::index::{HoldRow, OutboxRow, RunRow, TimerRow};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::ToSql;
 
@@ -20,6 +20,7 @@ pub(super) struct Parts {
     pub(super) holds: bool,
     pub(super) timers_removed: bool,
     pub(super) timers: bool,
+    pub(super) outbox: bool,
     pub(super) states: bool,
 }
 
@@ -39,6 +40,7 @@ pub(super) struct Columns<'a> {
     holds: Holds<'a>,
     timers_removed: (Vec<i64>, Vec<&'a str>),
     timers: Timers<'a>,
+    outbox: Outbox<'a>,
     states: (Vec<i64>, Vec<&'a [u8]>),
 }
 
@@ -74,6 +76,15 @@ struct Timers<'a> {
     due: Vec<i64>,
     kind: Vec<&'a str>,
     target: Vec<&'a str>,
+}
+
+#[derive(Default)]
+struct Outbox<'a> {
+    number: Vec<i64>,
+    seq: Vec<i64>,
+    channel: Vec<&'a str>,
+    at: Vec<i64>,
+    payload: Vec<&'a str>,
 }
 
 impl<'a> Columns<'a> {
@@ -124,6 +135,13 @@ impl<'a> Columns<'a> {
             self.timers.kind.push(row.kind.as_str());
             self.timers.target.push(&row.target);
         }
+        for OutboxRow { notice, channel, at, payload } in &append.index.outbox {
+            self.outbox.number.push(number);
+            self.outbox.seq.push(signed(notice.seq));
+            self.outbox.channel.push(channel.as_str());
+            self.outbox.at.push(at.as_millis());
+            self.outbox.payload.push(payload);
+        }
         if let Some(state) = &append.materialized {
             self.states.0.push(number);
             self.states.1.push(state);
@@ -140,6 +158,7 @@ impl<'a> Columns<'a> {
             holds: !self.holds.number.is_empty(),
             timers_removed: !self.timers_removed.0.is_empty(),
             timers: !self.timers.number.is_empty(),
+            outbox: !self.outbox.number.is_empty(),
             states: !self.states.0.is_empty(),
         }
     }
@@ -176,6 +195,10 @@ impl<'a> Columns<'a> {
         if parts.timers {
             let Timers { number, timer, due, kind, target } = &self.timers;
             all.extend([number as &(dyn ToSql + Sync), timer, due, kind, target]);
+        }
+        if parts.outbox {
+            let Outbox { number, seq, channel, at, payload } = &self.outbox;
+            all.extend([number as &(dyn ToSql + Sync), seq, channel, at, payload]);
         }
         if parts.states {
             all.extend([&self.states.0 as &(dyn ToSql + Sync), &self.states.1]);

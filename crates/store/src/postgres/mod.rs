@@ -12,6 +12,7 @@
 //! | `append`, `columns` | the statement that takes a batch of appends |
 //! | `single_append` | those for a lone append that brings only its commit |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
+//! | `outbox` | notices that wait to be delivered |
 //! | `maintenance` | copies of all runs; the end of values that nobody refers to |
 //! | `drivers`, `process` | who drives, and who is alive |
 //! | `changes` | who waits for others' commits is told of them |
@@ -26,6 +27,7 @@ mod drivers;
 mod errors;
 mod lists;
 mod maintenance;
+mod outbox;
 mod process;
 mod reader;
 mod scan;
@@ -42,8 +44,8 @@ mod writers;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::lease::Lease;
 use crate::store::{
-    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, Unreferenced, refuse_misuse,
+    Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
+    Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use address::Address;
 use changes::{Changes, Checked};
@@ -52,7 +54,7 @@ use drivers::Drivers;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::hash_chain::SealedCommit;
-use lockgate_engine::run::index::TimerRow;
+use lockgate_engine::run::index::{OutboxRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -214,6 +216,23 @@ impl Store for PostgresStore {
 
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
         self.ask(move |parts| async move { lists::timers(&parts.connection, due_before, limit).await })
+    }
+
+    fn outbox(&self, filter: OutboxFilter, limit: usize) -> Future<'_, Result<Vec<OutboxEntry>, StoreError>> {
+        self.ask(move |parts| async move { outbox::list(&parts.connection, parts.drivers.own(), filter, limit).await })
+    }
+
+    fn claim_notice<'a>(&'a self, listed: &'a OutboxEntry) -> Future<'a, Result<bool, StoreError>> {
+        let listed = listed.clone();
+        Box::pin(async move {
+            self.register().await?;
+            self.ask(move |parts| async move { outbox::claim(&parts.connection, parts.drivers.own(), &listed).await }).await
+        })
+    }
+
+    fn settle_notice<'a>(&'a self, row: &'a OutboxRow, delivery: Delivery) -> Future<'a, Result<(), StoreError>> {
+        let row = row.clone();
+        self.ask(move |parts| async move { outbox::settle(&parts.connection, parts.drivers.own(), &row, &delivery).await })
     }
 
     fn changes(&self) -> u64 {

@@ -139,7 +139,7 @@ pub(super) async fn orphans(connection: &Connection) -> Result<Vec<Orphan>, Stor
          UNION ALL SELECT 1, r.run, v.digest, NULL FROM lockgate.value_refs v JOIN lockgate.runs r ON r.key = v.run_key \
            WHERE NOT EXISTS (SELECT 1 FROM lockgate.stored_values s WHERE s.digest = v.digest)",
     );
-    for table in ["folds", "holds", "timers", "value_refs"] {
+    for table in ["folds", "holds", "outbox", "timers", "value_refs"] {
         text += &format!(
             " UNION ALL SELECT DISTINCT 2, '{table}', NULL::bytea, x.run_key FROM lockgate.{table} x \
               WHERE NOT EXISTS (SELECT 1 FROM lockgate.runs r WHERE r.key = x.run_key)"

@@ -15,7 +15,7 @@ use tokio_postgres::error::SqlState;
 pub(super) const FORMAT: i64 = STEPS.len() as i64;
 
 /// Step n leads from format n to n + 1; the first makes the tables out of nothing. Steps that were released never change.
-const STEPS: &[&str] = &[FORMAT_1];
+const STEPS: &[&str] = &[FORMAT_1, FORMAT_2];
 
 /// How often it is tried to make the tables while others make them, too.
 const MAX_ATTEMPTS: u32 = 100;
@@ -44,6 +44,13 @@ CREATE INDEX timers_by_due ON lockgate.timers(due, run_key, timer);
 CREATE TABLE lockgate.drivers(
   driver text COLLATE "C" PRIMARY KEY, pid bigint NOT NULL, host text NOT NULL, process text, address inet, since timestamptz NOT NULL,
   expires_at timestamptz NOT NULL) WITH (fillfactor = 70);
+"#;
+
+const FORMAT_2: &str = r#"
+CREATE TABLE lockgate.outbox(
+  run_key bigint NOT NULL, seq bigint NOT NULL, channel text COLLATE "C" NOT NULL, at bigint NOT NULL, payload text NOT NULL,
+  attempts bigint NOT NULL, due bigint, error text, driver text COLLATE "C", PRIMARY KEY(run_key, seq, channel));
+CREATE INDEX outbox_by_due ON lockgate.outbox(due) WHERE due IS NOT NULL;
 "#;
 
 /// Sees to it that the tables are there in the format of this release.

@@ -1,6 +1,7 @@
 //! What happens inside a transaction of the writer: appends and claims, each taken or rejected as a whole.
 
 use super::drivers::Drivers;
+use super::outbox;
 use crate::column_codes;
 use crate::error::StoreError;
 use crate::store::{Append, DriverInfo};
@@ -253,7 +254,7 @@ fn write_index(connection: &Connection, run_key: i64, index: &IndexRows) -> rusq
             .prepare_cached("INSERT OR REPLACE INTO timers(run_key, timer, due, kind, target) VALUES(?1, ?2, ?3, ?4, ?5)")?
             .execute(params![run_key, timer.as_str(), due.as_millis(), kind.as_str(), target])?;
     }
-    Ok(())
+    outbox::insert(connection, run_key, &index.outbox)
 }
 
 fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite::Result<()> {

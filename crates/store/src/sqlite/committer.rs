@@ -7,6 +7,7 @@ use super::errors::{explain, is_busy};
 use super::file_identity::FileIdentity;
 use super::head::Head;
 use super::open::Location;
+use super::outbox;
 use super::scan_guard::ScanGuard;
 use super::wal::WriteAheadLog;
 use super::writer::Request;
@@ -84,7 +85,8 @@ impl Committer {
                 Request::Claim(_, Claimed::Run(run, _), _) | Request::Release(run, _, true, _) => claims.push(run),
                 Request::Append(_, Appended::Conflict | Appended::Fenced | Appended::DrivenBy(_) | Appended::NoRun, _)
                 | Request::Claim(_, Claimed::DrivenBy(_) | Claimed::NoRun, _)
-                | Request::Release(_, _, false, _) => {}
+                | Request::Release(_, _, false, _)
+                | Request::Outbox(..) => {}
             }
         }
         if !appended.is_empty() || !claims.is_empty() {
@@ -176,6 +178,7 @@ impl Committer {
             Request::Release(run, epoch, released, _) => {
                 *released = append::release(connection, &self.drivers, run, *epoch)?;
             }
+            Request::Outbox(change, changed, _) => *changed = outbox::change(connection, &self.drivers, change)?,
         }
         Ok(())
     }

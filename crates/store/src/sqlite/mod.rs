@@ -10,7 +10,7 @@
 //! | `head` | which commits were acknowledged last, outside the database |
 //! | `changes`, `file_events` | who waits for changes of others learns of them, through one thread per process |
 //! | `file_identity` | whether the database is still where it was opened |
-//! | `append` | what happens inside such a transaction |
+//! | `append`, `outbox` | what happens inside such a transaction; notices that wait to be delivered |
 //! | `scan_guard` | an end to all reading, also of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `maintenance` | copies of the database; the end of values that nobody refers to |
@@ -28,6 +28,7 @@ mod head;
 mod lists;
 mod maintenance;
 mod open;
+mod outbox;
 mod read_only;
 mod reader;
 mod scan;
@@ -40,8 +41,8 @@ pub use open::Settings;
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
-    Append, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, Page, Store, StoredCommit, StoredRun,
-    StoredValue, Unreferenced, refuse_misuse,
+    Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, OutboxEntry, OutboxFilter,
+    Page, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use changes::{Changes, Watcher};
 use committer::Committer;
@@ -50,7 +51,7 @@ use file_identity::FileIdentity;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::hash_chain::SealedCommit;
-use lockgate_engine::run::index::TimerRow;
+use lockgate_engine::run::index::{OutboxRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use open::Location;
 use reader::Reader;
@@ -219,6 +220,21 @@ impl Store for SqliteStore {
 
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
         Box::pin(async move { lists::timers(&self.reader, due_before, limit) })
+    }
+
+    fn outbox(&self, filter: OutboxFilter, limit: usize) -> Future<'_, Result<Vec<OutboxEntry>, StoreError>> {
+        Box::pin(async move { outbox::list(&self.reader, &self.drivers, filter, limit) })
+    }
+
+    fn claim_notice<'a>(&'a self, listed: &'a OutboxEntry) -> Future<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            self.drivers.register()?;
+            self.writer.change_outbox(outbox::Change::Claim(listed.clone())).await
+        })
+    }
+
+    fn settle_notice<'a>(&'a self, row: &'a OutboxRow, delivery: Delivery) -> Future<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.writer.change_outbox(outbox::Change::Settle(row.clone(), delivery)).await.map(drop) })
     }
 
     fn changes(&self) -> u64 {

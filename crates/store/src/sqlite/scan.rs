@@ -122,7 +122,9 @@ pub(super) fn orphans(reader: &Reader) -> Result<Vec<Orphan>, StoreError> {
             let (run, digest) = row?;
             orphans.push(Orphan::ReferenceWithoutValue { run: RunId(run), digest: Digest(digest) });
         }
-        for (table, run_key) in [("folds", "key"), ("holds", "key >> 32"), ("timers", "run_key"), ("value_refs", "run_key")] {
+        for (table, run_key) in
+            [("folds", "key"), ("holds", "key >> 32"), ("outbox", "run_key"), ("timers", "run_key"), ("value_refs", "run_key")]
+        {
             let query = format!("SELECT DISTINCT {run_key} FROM {table} WHERE {run_key} NOT IN (SELECT key FROM runs)");
             for place in view.prepare(&query)?.query_map([], |row| row.get(0))? {
                 orphans.push(Orphan::RowsWithoutRun { table: table.to_owned(), place: place? });

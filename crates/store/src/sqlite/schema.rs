@@ -13,7 +13,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4c6f_636b;
 pub(super) const FORMAT: i64 = STEPS.len() as i64;
 
 /// Step n leads from format n to n + 1; the first makes a database out of nothing. Steps that were released never change.
-pub(super) const STEPS: &[&str] = &[FORMAT_1];
+pub(super) const STEPS: &[&str] = &[FORMAT_1, FORMAT_2];
 
 const FORMAT_1: &str = "
 PRAGMA application_id = 0x4c6f636b;
@@ -33,6 +33,13 @@ CREATE TABLE timers(
   run_key INTEGER NOT NULL, timer TEXT NOT NULL, due INTEGER NOT NULL, kind TEXT NOT NULL, target TEXT NOT NULL,
   PRIMARY KEY(run_key, timer)) WITHOUT ROWID;
 CREATE INDEX timers_by_due ON timers(due);
+";
+
+const FORMAT_2: &str = "
+CREATE TABLE outbox(
+  run_key INTEGER NOT NULL, seq INTEGER NOT NULL, channel TEXT NOT NULL, at INTEGER NOT NULL, payload TEXT NOT NULL,
+  attempts INTEGER NOT NULL, due INTEGER, error TEXT, driver TEXT, PRIMARY KEY(run_key, seq, channel)) WITHOUT ROWID;
+CREATE INDEX outbox_by_due ON outbox(due) WHERE due IS NOT NULL;
 ";
 
 /// Takes a database from whatever older format it has to the newest one that `steps` lead to, all or nothing.

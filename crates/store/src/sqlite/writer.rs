@@ -6,6 +6,7 @@
 
 use super::append::{Appended, Claimed};
 use super::committer::Committer;
+use super::outbox::Change;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::Append;
 use lockgate_engine::id::RunId;
@@ -26,6 +27,8 @@ pub(super) enum Request {
     Claim(Vec<RunId>, Claimed, oneshot::Sender<Result<(RunId, u64), ClaimError>>),
     /// The end of a claim, and whether it was still the run's.
     Release(RunId, u64, bool, oneshot::Sender<Result<(), StoreError>>),
+    /// A change of the outbox, and whether there was anything to change.
+    Outbox(Box<Change>, bool, oneshot::Sender<Result<bool, StoreError>>),
 }
 
 impl Request {
@@ -45,6 +48,7 @@ impl Request {
                 Claimed::NoRun => Err(StoreError::NoRun(runs.into_iter().next().unwrap_or_else(|| RunId::new(""))).into()),
             })),
             Self::Release(_, _, _, reply) => drop(reply.send(Ok(()))),
+            Self::Outbox(_, changed, reply) => drop(reply.send(Ok(changed))),
         }
     }
 
@@ -54,6 +58,7 @@ impl Request {
             Self::Append(_, _, reply) => reply.is_closed(),
             Self::Claim(_, _, reply) => reply.is_closed(),
             Self::Release(_, _, _, reply) => reply.is_closed(),
+            Self::Outbox(_, _, reply) => reply.is_closed(),
         }
     }
 
@@ -63,14 +68,16 @@ impl Request {
             Self::Append(_, _, reply) => drop(reply.send(Err(error.into()))),
             Self::Claim(_, _, reply) => drop(reply.send(Err(error.into()))),
             Self::Release(_, _, _, reply) => drop(reply.send(Err(error))),
+            Self::Outbox(_, _, reply) => drop(reply.send(Err(error))),
         }
     }
 
-    /// Whether it must outlive a power failure. Claims need not: it ends every process that could have made or released one.
+    /// Whether it must outlive a power failure. Claims need not: it ends every process that could have made or released one. Nor need the outbox:
+    /// at worst a notice is delivered once more.
     pub(super) fn must_be_durable(&self) -> bool {
         match self {
             Self::Append(..) => true,
-            Self::Claim(..) | Self::Release(..) => false,
+            Self::Claim(..) | Self::Release(..) | Self::Outbox(..) => false,
         }
     }
 }
@@ -111,6 +118,12 @@ impl Writer {
     pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
         let (reply, result) = oneshot::channel();
         self.submit(Request::Release(run, epoch, false, reply), false).await;
+        result.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    pub(super) async fn change_outbox(&self, change: Change) -> Result<bool, StoreError> {
+        let (reply, result) = oneshot::channel();
+        self.submit(Request::Outbox(Box::new(change), false, reply), false).await;
         result.await.unwrap_or_else(|_| Err(stopped()))
     }
 

@@ -30,7 +30,7 @@ fn check(configured: &AgentSources, name: &str, root: &Path) -> Check {
 }
 
 /// Whether a shell that starts in the root finds the program; its builtins count too.
-fn can_start(program: &str, root: &Path) -> bool {
+pub(super) fn can_start(program: &str, root: &Path) -> bool {
     let found = Command::new("sh")
         .args(["-c", "command -v -- \"$1\"", "sh", program])
         .current_dir(root)

@@ -32,6 +32,7 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
     }
     let mut checks = vec![folder(root), room(root), settings(root)];
     checks.extend(Config::read(&root.config_file()).iter().flat_map(|config| super::agents::checks(config, root.dir())));
+    checks.extend(Config::read(&root.config_file()).iter().filter_map(|config| super::notices::command(config, root.dir())));
     checks.extend(committed_state(root));
     // Before the database is asked: lists of runs clear dead drivers away by themselves.
     checks.extend(garbage(root));
@@ -148,6 +149,7 @@ async fn database(root: &Root) -> Vec<Check> {
     let mut checks = vec![Check::ok("database", told)];
     checks.extend(clock_went_back(&runs, SystemClock.now()));
     checks.push(interrupted(&runs));
+    checks.extend(super::notices::outbox(&*store, config.notify.command.is_some()).await);
     checks.push(left_running(root, &runs));
     checks
 }

@@ -22,6 +22,7 @@ mod handovers;
 mod hold_index;
 mod late_outcomes;
 mod lookup;
+mod notices;
 mod overrides;
 mod pending_reads;
 mod phases;

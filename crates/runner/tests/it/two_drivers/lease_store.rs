@@ -4,11 +4,11 @@ use super::plan::{Leases, PlannedHost};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::hash_chain::SealedCommit;
-use lockgate_engine::run::index::TimerRow;
+use lockgate_engine::run::index::{OutboxRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{
-    Append, AppendError, ClaimError, DriverInfo, Future, HoldFilter, Lease, ListedHold, ListedRun, Loaded, MemoryStore, Orphan,
-    Page, Store, StoreError, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    Append, AppendError, ClaimError, Delivery, DriverInfo, Future, HoldFilter, Lease, ListedHold, ListedRun, Loaded, MemoryStore,
+    Orphan, OutboxEntry, OutboxFilter, Page, Store, StoreError, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -239,6 +239,18 @@ impl Store for LeaseStore {
 
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
         self.server.disk.timers(due_before, limit)
+    }
+
+    fn outbox(&self, filter: OutboxFilter, limit: usize) -> Future<'_, Result<Vec<OutboxEntry>, StoreError>> {
+        self.server.disk.outbox(filter, limit)
+    }
+
+    fn claim_notice<'a>(&'a self, listed: &'a OutboxEntry) -> Future<'a, Result<bool, StoreError>> {
+        self.server.disk.claim_notice(listed)
+    }
+
+    fn settle_notice<'a>(&'a self, row: &'a OutboxRow, delivery: Delivery) -> Future<'a, Result<(), StoreError>> {
+        self.server.disk.settle_notice(row, delivery)
     }
 
     fn changes(&self) -> u64 {
