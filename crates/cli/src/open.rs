@@ -48,7 +48,7 @@ pub(crate) fn open_or_create(root: Option<&Path>) -> Result<Project, CommandErro
 static COURIERS: Mutex<Vec<Arc<Courier>>> = Mutex::new(Vec::new());
 
 fn remember_courier(project: &Project) {
-    let courier = project.runtime.perform.courier().cloned();
+    let courier = project.runtime().perform.courier().cloned();
     COURIERS.lock().unwrap_or_else(PoisonError::into_inner).extend(courier);
 }
 

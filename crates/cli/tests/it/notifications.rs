@@ -1,7 +1,7 @@
 //! `notify.command`: what it gets, when, from which process, and what happens when it fails.
 
+use crate::json_schema;
 use crate::project::{Output, Project, finish, signal, until};
-use crate::shape;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ fn notices(project: &Project) -> Vec<Value> {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect();
-    notices.iter().for_each(shape::check_notice);
+    notices.iter().for_each(json_schema::check_notice);
     notices.sort_by_key(seq);
     notices
 }

@@ -1,6 +1,6 @@
 //! How people are notified: at the terminal, and through channels that work when no one is there.
 
-use lockgate_engine::run::index::Vocabulary;
+use lockgate_engine::run::index::NamedVariants;
 use lockgate_engine::run::outbox::{NoticeChannel, NoticeKind, Subscriptions};
 use lockgate_engine::spec::document::{Entry, Value};
 use lockgate_engine::spec::problem::Problem;

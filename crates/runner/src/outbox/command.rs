@@ -5,7 +5,7 @@
 
 use super::{Deliver, NotDelivered};
 use crate::config::NotifyCommand;
-use crate::person::TASK_VARIABLE;
+use crate::identity::TASK_VARIABLE;
 use crate::process::{self, Ended, Grace, Job, LogLimits, Stop};
 use crate::root::Root;
 use crate::secret::Masks;

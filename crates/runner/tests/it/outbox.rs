@@ -8,7 +8,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Actor, Caller, Channel, CommandKind, Create, Credential, TerminalRule};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
-use lockgate_engine::run::index::Vocabulary;
+use lockgate_engine::run::index::NamedVariants;
 use lockgate_engine::run::outbox::{Notice, NoticeChannel, NoticeId, NoticeKind, Subscriptions};
 use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
 use lockgate_engine::time::Timestamp;

@@ -2,8 +2,8 @@
 
 use super::drivers::Drivers;
 use super::reader::Reader;
+use crate::column_codes::row_limit;
 use crate::error::StoreError;
-use crate::number::row_limit;
 use crate::store::{Delivery, OutboxEntry, OutboxFilter};
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::index::OutboxRow;

@@ -118,7 +118,7 @@ fn every_end_of_a_run_brings_one_notice() {
 
 #[test]
 fn a_hold_that_is_answered_in_the_commit_that_opens_it_asks_nobody() {
-    let preset = Preset { selector: "one".into(), option: "Go".into(), feedback: None };
+    let preset = PresetAnswer { selector: "one".into(), option: "Go".into(), feedback: None };
     let mut one = phase("one", vec![task("make", &[])]);
     one.checkpoint = checkpoint(vec![choice("Go", Action::Continue)]);
     let mut harness = Harness::with_presets(workflow(vec![one]), vec![preset]);
