@@ -212,11 +212,6 @@ impl Asking {
         screen.question = Some(question);
         draw(&mut screen);
     }
-
-    /// Draws it for the window as that is now.
-    pub(crate) fn redraw(&self) {
-        draw(&mut screen());
-    }
 }
 
 impl Drop for Asking {
