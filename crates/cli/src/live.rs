@@ -56,7 +56,7 @@ static CHANGED: Notify = Notify::const_new();
 /// What a person is asked, drawn above the tree. It is made anew for every drawing, so it fits the window as that is then.
 pub(crate) trait Question: Send + Sync {
     /// The rows of the question in a window of so many columns, the last of them where the person types. It takes no more than `most`
-    /// rows, and leaves `reserved` of them to the tree where nothing of the question is lost by that.
+    /// rows, and leaves `reserved` of them to the tree where the whole question is in sight all the same, or is cut off anyway.
     fn frame(&self, now: Timestamp, columns: usize, most: usize, reserved: usize) -> Frame;
 
     /// The hold that is asked about: the tree need not name it.

@@ -36,8 +36,6 @@ pub(super) enum Level {
 }
 
 impl Level {
-    pub(super) const ALL: [Self; 5] = [Self::Roomy, Self::Dense, Self::Short, Self::Bare, Self::Least];
-
     pub(super) fn is_roomy(self) -> bool {
         self == Self::Roomy
     }
@@ -76,8 +74,7 @@ impl Parts {
     /// How many rows of the question must be in sight for a level to do.
     pub(super) fn least_body(&self, level: Level) -> usize {
         match level {
-            Level::Roomy => self.body.len(),
-            Level::Dense | Level::Short => self.body.len().min(LEAST_OF_A_QUESTION),
+            Level::Roomy | Level::Dense | Level::Short => self.body.len().min(LEAST_OF_A_QUESTION),
             Level::Bare | Level::Least => self.body.len().min(1),
         }
     }
