@@ -443,11 +443,12 @@ fn draw_plainly(screen: &mut Screen) {
     let mut frame = question.frame(SystemClock.now(), window().columns, usize::MAX, 0);
     frame.rows.iter_mut().for_each(|row| *row = coloured(row));
     let Some((typed, above)) = frame.rows.split_last() else { return };
-    let text = match &screen.drawn {
-        Some(drawn) if screen.record.is_empty() && drawn.rows.split_last().is_some_and(|(_, known)| known == above) => {
-            format!("\r\x1b[K{typed}")
-        }
-        Some(_) | None => format!("{}{}{}", erased(screen), coloured(&screen.record), frame.rows.join("\n")),
+    let is_known = screen.drawn.as_ref().is_some_and(|drawn| drawn.rows.split_last().is_some_and(|(_, known)| known == above));
+    let text = match (is_known, screen.record.is_empty()) {
+        (true, true) if screen.drawn.as_ref() == Some(&frame) => return,
+        (true, true) => format!("\r\x1b[K{typed}"),
+        (true, false) => format!("{}{}{typed}", erased(screen), coloured(&screen.record)),
+        (false, _) => format!("{}{}{}", erased(screen), coloured(&screen.record), frame.rows.join("\n")),
     };
     screen.record.clear();
     screen.drawn = Some(frame);

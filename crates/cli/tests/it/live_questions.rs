@@ -296,3 +296,21 @@ fn a_question_that_is_stopped_from_outside_gives_the_terminal_back() {
     screen.shows("ended with 0");
     screen.end();
 }
+
+#[test]
+fn a_terminal_that_cannot_move_its_cursor_gets_the_question_once_and_what_happens_in_between() {
+    let project = in_parallel();
+    let mut screen = Screen::shell(&project, WINDOW, "exec \"$LOCKGATE\" run flow.yaml", &[("TERM", "dumb")]);
+    screen.shows("then Enter: ");
+    screen.send("tw");
+    screen.until("what is typed", |screen| screen.input().ends_with("then Enter: tw"));
+    project.write("more", "");
+    screen.until("the other task's end", |screen| {
+        screen.text().contains("build/more done") && screen.input().ends_with("then Enter: tw")
+    });
+    assert_eq!(count(&mut screen, "Decision in phase"), 1, "{}", screen.text());
+    screen.send("o\r");
+    screen.shows("answered \"Two\"");
+    project.write("finish", "");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
+}
