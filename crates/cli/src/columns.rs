@@ -38,26 +38,43 @@ pub(crate) fn fitted(text: &str, most: usize) -> String {
     }
 }
 
-/// A text broken between words, so that no line takes more than so many columns; a word that is longer has a line of its own.
-pub(crate) fn wrapped(text: &str, most: usize) -> String {
-    let (mut broken, mut used) = (String::with_capacity(text.len()), 0);
-    for word in text.split_whitespace() {
-        let wide = columns(word);
-        if used > 0 {
-            let fits = used + 1 + wide <= most;
-            broken.push(if fits { ' ' } else { '\n' });
-            used = if fits { used + 1 } else { 0 };
-        }
-        broken += word;
-        used += wide;
-    }
-    broken
+/// A text as rows of no more than so many columns: broken between words where it can be, inside them where it must be. Lines keep what
+/// they are indented with, and an empty one stays.
+pub(crate) fn folded(text: &str, most: usize) -> Vec<String> {
+    text.lines().flat_map(|line| folded_line(&line.replace('\t', "    "), most.max(1))).collect()
 }
 
-/// How many rows of so many columns a text takes. It must have no styles.
-pub(crate) fn rows(text: &str, width: usize) -> usize {
-    let of_line = |line: &str| columns(&line.replace('\t', "        ")).div_ceil(width.max(1)).max(1);
-    text.lines().map(of_line).sum()
+fn folded_line(line: &str, most: usize) -> Vec<String> {
+    let indent: String = line.chars().take_while(|character| *character == ' ').take(most / 2).collect();
+    let mut rows = vec![indent.clone()];
+    let mut used = columns(&indent);
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let mut rest = word;
+        let is_first = rows.last().is_some_and(|row| row.len() == indent.len());
+        let gap = usize::from(!is_first);
+        if !is_first && used + gap + columns(rest) > most {
+            rows.push(indent.clone());
+            used = columns(&indent);
+        } else if let Some(row) = rows.last_mut() {
+            row.push_str(&" ".repeat(gap));
+            used += gap;
+        }
+        while used + columns(rest) > most {
+            let piece = first(rest, most - used);
+            // A character that is wider than the window has a row of its own all the same.
+            let end = if piece.is_empty() { rest.chars().next().map_or(0, char::len_utf8) } else { piece.len() };
+            rows.last_mut().into_iter().for_each(|row| row.push_str(&rest[..end]));
+            rest = &rest[end..];
+            if rest.is_empty() {
+                break;
+            }
+            rows.push(indent.clone());
+            used = columns(&indent);
+        }
+        rows.last_mut().into_iter().for_each(|row| row.push_str(rest));
+        used += columns(rest);
+    }
+    rows
 }
 
 /// How many columns a character takes: none for what joins the one before it, two for wide scripts and pictures.
@@ -81,18 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn text_wraps_between_words_only() {
-        assert_eq!(wrapped("one two three", 80), "one two three");
-        assert_eq!(wrapped("one two three", 7), "one two\nthree");
-        assert_eq!(wrapped("日本 語 incomprehensible", 6), "日本\n語\nincomprehensible");
-        assert_eq!(wrapped("one  two", 0), "one\ntwo");
-    }
-
-    #[test]
-    fn rows_are_counted_as_terminals_wrap_them() {
-        assert_eq!(rows("", 10), 0);
-        assert_eq!(rows("\none\n\n", 10), 3);
-        assert_eq!(rows("0123456789\n0123456789a\n日本語日本語\n\tabc", 10), 1 + 2 + 2 + 2);
+    fn a_text_is_broken_between_words_and_inside_them_only_where_it_must_be() {
+        assert_eq!(folded("one two three", 80), ["one two three"]);
+        assert_eq!(folded("one two three", 7), ["one two", "three"]);
+        assert_eq!(folded("日本 語 incomprehensible", 6), ["日本", "語", "incomp", "rehens", "ible"]);
+        assert_eq!(folded("one  two\n\n  three four", 7), ["one two", "", "  three", "  four"]);
+        assert_eq!(folded("日本", 1), ["日", "本"]);
+        assert!(folded("", 5).is_empty());
     }
 
     #[test]

@@ -1,18 +1,24 @@
-//! The live part of the terminal: the tree of what is under way, drawn below what happened and drawn anew as it changes.
+//! The live part of the terminal: the question that is open and the tree of what runs, drawn below what happened and redrawn as they change.
 //!
-//! While it is there, the cursor stands in an empty row above it. So drawing anew needs no knowledge of what is on the screen: whatever a
-//! window that changed its size has done to the rows below the cursor, they are cleared and drawn again; and what happened is
-//! printed in their place first, so that at the end the terminal holds that alone.
+//! It is drawn below an empty row, the anchor. Without a question the cursor stays in the anchor, so redrawing needs no knowledge of
+//! what is on the screen: whatever a window that changed its size has done to the rows below the cursor, they are cleared and drawn
+//! again. While a question is open the cursor is where the person types, and goes back to the anchor first (`frame`). What happened is
+//! printed in the place of the rows, so at the end the terminal holds that alone.
 
+mod frame;
 mod suspend;
 
+pub(crate) use frame::{Cursor, Frame};
 pub(crate) use suspend::{stop, stop_with_others, suspension};
+
+use frame::{ERASED, Reflow};
 
 use crate::print;
 use crate::tree::{Size, Tree};
 use anstream::adapter::strip_str;
-use lockgate_engine::id::{RunId, StepKey};
+use lockgate_engine::id::{HoldId, RunId, StepKey};
 use lockgate_engine::run::Run;
+use lockgate_engine::time::Timestamp;
 use lockgate_runner::notifications::{Kind, Notification, StepOutcome};
 use lockgate_runner::runtime::{Clock, SystemClock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,7 +26,7 @@ use rustix::termios;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
@@ -35,10 +41,6 @@ const TICK: Duration = Duration::from_secs(1);
 /// The longest part of a line that is kept, in bytes; no window is wider.
 const LONGEST_LINE: usize = 1024;
 
-/// Clears the row of the cursor and all below it, and leaves the cursor at its beginning. Not in one piece: some terminals, tmux among
-/// them, take what clears the whole screen from its first place as a wish to keep all that in what can be scrolled back to.
-const ERASED: &str = "\r\x1b[K\x1b7\x1b[B\x1b[J\x1b8";
-
 /// What is drawn, and what is on the screen.
 static SCREEN: Mutex<Screen> = Mutex::new(Screen::new());
 
@@ -51,18 +53,31 @@ static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
 /// Wakes whoever draws.
 static CHANGED: Notify = Notify::const_new();
 
+/// What a person is asked, drawn above the tree. It is made anew for every drawing, so it fits the window as that is then.
+pub(crate) trait Question: Send + Sync {
+    /// The rows of the question in a window of so many columns, the last of them where the person types. It takes no more than `most`
+    /// rows, and leaves `reserved` of them to the tree where the whole question is in sight all the same, or is cut off anyway.
+    fn frame(&self, now: Timestamp, columns: usize, most: usize, reserved: usize) -> Frame;
+
+    /// The hold that is asked about: the tree need not name it.
+    fn hold(&self) -> Option<&HoldId>;
+}
+
 struct Screen {
     tree: Option<Tree>,
+    question: Option<Arc<dyn Question>>,
     /// The last line of each step that runs, by its address.
     lines: Option<HashMap<String, String>>,
     /// What happened and is not printed yet.
     record: String,
-    /// The rows on the screen; none while there is no live part.
-    drawn: Vec<String>,
+    /// What is on the screen.
+    drawn: Option<Frame>,
     size: Option<Size>,
     /// How many have asked that nothing be drawn.
     hidden: usize,
-    /// Whether a question has the terminal, so that everything else is printed after it.
+    /// How many take keys from the terminal, and so must put it in order before this process stops.
+    taken: usize,
+    /// Whether another program has the terminal, so that everything else is printed after it.
     held_back: bool,
     /// Whether the terminal is gone.
     gone: bool,
@@ -72,11 +87,13 @@ impl Screen {
     const fn new() -> Self {
         Self {
             tree: None,
+            question: None,
             lines: None,
             record: String::new(),
-            drawn: Vec::new(),
+            drawn: None,
             size: None,
             hidden: 0,
+            taken: 0,
             held_back: false,
             gone: false,
         }
@@ -179,6 +196,51 @@ pub(crate) fn end() {
     IS_LIVE.store(false, Ordering::Relaxed);
 }
 
+/// A person is being asked while this is there.
+#[derive(Debug)]
+pub(crate) struct Asking(());
+
+/// Makes room for a question above the tree, or alone where there is no tree.
+pub(crate) fn ask() -> Asking {
+    Asking(())
+}
+
+impl Asking {
+    /// Shows the question as it is now.
+    pub(crate) fn show(&self, question: Arc<dyn Question>) {
+        let mut screen = screen();
+        screen.question = Some(question);
+        draw(&mut screen);
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        let mut screen = screen();
+        screen.question = None;
+        // Not left to the next drawing: nothing may come after the question while it is still there.
+        clear(&mut screen);
+        changed();
+    }
+}
+
+/// Takes note that somebody takes keys from the terminal until what this gives is dropped.
+pub(crate) fn take_keys() -> KeysTaken {
+    screen().taken += 1;
+    KeysTaken(())
+}
+
+/// Keys are taken from the terminal while this is there.
+#[derive(Debug)]
+pub(crate) struct KeysTaken(());
+
+impl Drop for KeysTaken {
+    fn drop(&mut self) {
+        let mut screen = screen();
+        screen.taken = screen.taken.saturating_sub(1);
+    }
+}
+
 /// Nothing is drawn while this is there; then everything is drawn again.
 #[derive(Debug)]
 pub(crate) struct Hidden {
@@ -193,7 +255,7 @@ pub(crate) fn hide() -> Hidden {
     Hidden { holds_back: false }
 }
 
-/// The same, and what is printed meanwhile is kept until then: a question has the terminal, while the run continues.
+/// The same, and what is printed meanwhile is kept until then: another program has the terminal, while the run continues.
 pub(crate) fn hold_back() -> Hidden {
     let mut screen = screen();
     clear(&mut screen);
@@ -209,8 +271,9 @@ impl Drop for Hidden {
         if self.holds_back {
             screen.held_back = false;
         }
+        draw(&mut screen);
         // Without a live part there is no later drawing that would print it.
-        if !IS_LIVE.load(Ordering::Relaxed) {
+        if !IS_LIVE.load(Ordering::Relaxed) && screen.question.is_none() {
             clear(&mut screen);
         }
         changed();
@@ -247,21 +310,18 @@ fn changed() {
     }
 }
 
-/// Writes text to where talk goes: above the live part, where there is one, and after a question that has the terminal. Gives
+/// Writes text to where talk goes: above the live part, where there is one, and after a program that has the terminal. Gives
 /// whether it could be written.
 pub(crate) fn write_above(text: &str) -> bool {
     let mut screen = screen();
-    if screen.held_back {
+    if screen.held_back || screen.drawn.is_some() {
         screen.record += text;
-        return true;
+        draw(&mut screen);
+        return !screen.gone;
     }
     let record = std::mem::take(&mut screen.record);
     let text = if record.is_empty() { text.to_owned() } else { coloured(&record) + text };
-    let whole = match screen.drawn.is_empty() {
-        true => text,
-        false => format!("{ERASED}{text}{}", drawing(&screen.drawn)),
-    };
-    put(&mut screen, &whole)
+    put(&mut screen, &text)
 }
 
 /// Writes text as it is, wherever the cursor is: what belongs to a question, and sequences that show no text.
@@ -278,27 +338,33 @@ fn put(screen: &mut Screen, text: &str) -> bool {
 
 /// Takes the rows off the screen, and prints what happened before that was not printed.
 fn clear(screen: &mut Screen) {
+    let erased = erased(screen);
+    screen.drawn = None;
     let record = std::mem::take(&mut screen.record);
-    let rows = std::mem::take(&mut screen.drawn);
-    if !rows.is_empty() || !record.is_empty() {
-        let erased = if rows.is_empty() { "" } else { ERASED };
+    if !erased.is_empty() || !record.is_empty() {
         put(screen, &format!("{erased}{}", coloured(&record)));
     }
+}
+
+/// What takes the rows off the screen and leaves the cursor in the anchor, whatever size the window has now.
+fn erased(screen: &Screen) -> String {
+    let Some(drawn) = &screen.drawn else { return String::new() };
+    if !possible() {
+        return String::from("\n");
+    }
+    let size = window();
+    let home = match screen.size {
+        Some(before) if size.columns < before.columns => {
+            drawn.home_in(size.columns, Reflow::of(&|name: &str| std::env::var(name).ok()))
+        }
+        Some(_) | None => drawn.home(),
+    };
+    format!("{home}{ERASED}")
 }
 
 /// A text with its styles, or without where there is to be no colour.
 fn coloured(text: &str) -> String {
     if print::stderr_has_colour() { text.to_owned() } else { strip_str(text).to_string() }
-}
-
-/// What draws rows below the cursor and leaves it where it was. No row goes on in the next one, whatever the terminal makes of its characters.
-pub(crate) fn drawing(rows: &[String]) -> String {
-    let mut text = String::from("\x1b[?7l\r\x1b[K");
-    for row in rows {
-        text.push_str(&format!("\r\n{row}\x1b[K"));
-    }
-    text.push_str(&format!("\x1b[J\x1b[{}A\r\x1b[?7h", rows.len()));
-    text
 }
 
 /// Draws when something has changed or a second has passed, but not too often.
@@ -311,48 +377,108 @@ async fn paint() {
             () = tokio::time::sleep(TICK) => false,
             _ = resized.recv() => true,
         };
-        draw();
+        draw_changes();
         if !at_once {
             let next = Instant::now() + BETWEEN_DRAWINGS;
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
-                _ = resized.recv() => draw(),
+                _ = resized.recv() => draw_changes(),
             }
         }
     }
 }
 
-/// Draws what has changed.
-fn draw() {
+fn draw_changes() {
     HAS_CHANGED.store(false, Ordering::Relaxed);
-    let mut screen = screen();
-    // Whoever has stopped the output with Ctrl+S has not stopped the run.
-    if screen.hidden > 0 || screen.gone || !takes_output() {
+    draw(&mut screen());
+}
+
+/// Draws what has changed.
+fn draw(screen: &mut Screen) {
+    if screen.hidden > 0 || screen.gone {
+        return;
+    }
+    let is_live = IS_LIVE.load(Ordering::Relaxed);
+    // Whoever has stopped the output with Ctrl+S has not stopped the run. It is drawn when the terminal takes output again.
+    if is_live && !takes_output() {
+        changed();
         return;
     }
     // A job in the background must not draw over what its shell shows; what happened is told all the same.
-    let (Some(tree), true) = (&screen.tree, in_foreground()) else {
-        clear(&mut screen);
+    if (screen.tree.is_none() && screen.question.is_none()) || !in_foreground() {
+        clear(screen);
         return;
-    };
+    }
+    if !possible() {
+        draw_plainly(screen);
+        return;
+    }
     let size = window();
     let lines = &screen.lines;
     // Colours would only be shown as the signs that they consist of.
     let line_of = |address: &str| lines.as_ref()?.get(address).map(|line| strip_str(line).to_string());
-    let rows: Vec<String> = tree.rows(SystemClock.now(), size, &line_of).iter().map(|row| coloured(row)).collect();
-    if rows.is_empty() {
-        clear(&mut screen);
+    let mut frame = composed(screen.question.as_deref(), screen.tree.as_ref(), SystemClock.now(), size, &line_of);
+    frame.rows.iter_mut().for_each(|row| *row = coloured(row));
+    if frame.rows.is_empty() {
+        clear(screen);
         return;
     }
-    if rows == screen.drawn && screen.record.is_empty() && screen.size == Some(size) {
+    let same_window = screen.size == Some(size);
+    let text = match &screen.drawn {
+        Some(drawn) if same_window && screen.record.is_empty() && *drawn == frame => return,
+        Some(drawn) if same_window && screen.record.is_empty() => drawn.redrawn(&frame),
+        Some(_) | None => format!("{}{}{}", erased(screen), coloured(&screen.record), frame.drawn()),
+    };
+    screen.record.clear();
+    (screen.drawn, screen.size) = (Some(frame), Some(size));
+    put(screen, &text);
+}
+
+/// Shows a question on a terminal whose cursor cannot be moved: all of it when something changes, and only what is typed otherwise.
+fn draw_plainly(screen: &mut Screen) {
+    let Some(question) = &screen.question else {
+        clear(screen);
         return;
+    };
+    let mut frame = question.frame(SystemClock.now(), window().columns, usize::MAX, 0);
+    frame.rows.iter_mut().for_each(|row| *row = coloured(row));
+    let Some((typed, above)) = frame.rows.split_last() else { return };
+    let is_known = screen.drawn.as_ref().is_some_and(|drawn| drawn.rows.split_last().is_some_and(|(_, known)| known == above));
+    let text = match (is_known, screen.record.is_empty()) {
+        (true, true) if screen.drawn.as_ref() == Some(&frame) => return,
+        (true, true) => format!("\r\x1b[K{typed}"),
+        (true, false) => format!("{}{}{typed}", erased(screen), coloured(&screen.record)),
+        (false, _) => format!("{}{}{}", erased(screen), coloured(&screen.record), frame.rows.join("\n")),
+    };
+    screen.record.clear();
+    screen.drawn = Some(frame);
+    put(screen, &text);
+}
+
+/// The question and below it as much of the tree as fits. Where there is no question, the tree.
+pub(crate) fn composed(
+    question: Option<&dyn Question>,
+    tree: Option<&Tree>,
+    now: Timestamp,
+    size: Size,
+    line_of: &dyn Fn(&str) -> Option<String>,
+) -> Frame {
+    let asked = question.and_then(|question| question.hold());
+    let of_tree = |most: usize| tree.map_or_else(Vec::new, |tree| tree.rows_in(now, size.columns, most, asked, line_of));
+    let Some(question) = question else { return Frame::of(of_tree(size.most_rows())) };
+    // One row is the anchor, and one stands empty between the question and the tree.
+    let most = size.rows.saturating_sub(1).max(1);
+    let reserved = match of_tree(size.most_rows()).len().min(size.rows / 4) {
+        0 => 0,
+        rows => rows + 1,
+    };
+    let mut frame = question.frame(now, size.columns, most, reserved);
+    let tree = of_tree(most.saturating_sub(frame.rows.len() + 1).min(size.most_rows()));
+    if !tree.is_empty() {
+        frame.rows.push(String::new());
+        frame.rows.extend(tree);
     }
-    let record = std::mem::take(&mut screen.record);
-    let erased = if screen.drawn.is_empty() { "" } else { ERASED };
-    let erased = if record.is_empty() && screen.size == Some(size) { "" } else { erased };
-    let text = format!("{erased}{}{}", coloured(&record), drawing(&rows));
-    (screen.drawn, screen.size) = (rows, Some(size));
-    put(&mut screen, &text);
+    frame
 }
 
 /// Whether the terminal takes what is written to it at once.
@@ -373,51 +499,4 @@ pub(crate) fn window() -> Size {
     let (columns, rows) = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
     // A terminal that does not say how large it is.
     Size { columns: if columns == 0 { 80 } else { columns }, rows: if rows == 0 { 24 } else { rows } }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_drawing_leaves_the_cursor_where_it_was_and_fills_the_rows_below() {
-        let mut screen = vt100::Parser::new(10, 20, 0);
-        screen.process(b"before\r\n");
-        screen.process(drawing(&["one".into(), "two".into(), "three".into()]).as_bytes());
-        assert_eq!(screen.screen().contents(), "before\n\none\ntwo\nthree");
-        assert_eq!(screen.screen().cursor_position(), (1, 0));
-        screen.process(drawing(&["1".into()]).as_bytes());
-        assert_eq!(screen.screen().contents(), "before\n\n1");
-        screen.process(ERASED.as_bytes());
-        assert_eq!(screen.screen().contents(), "before");
-    }
-
-    #[test]
-    fn a_drawing_at_the_bottom_scrolls_earlier_output_up_without_losing_any() {
-        let mut screen = vt100::Parser::new(5, 20, 10);
-        screen.process(b"a\r\nb\r\nc\r\nd\r\n");
-        screen.process(drawing(&["one".into(), "two".into()]).as_bytes());
-        assert_eq!(screen.screen().contents(), "c\nd\n\none\ntwo");
-        assert_eq!(screen.screen().cursor_position(), (2, 0));
-        screen.process(ERASED.as_bytes());
-        screen.process(drawing(&["three".into()]).as_bytes());
-        assert_eq!(screen.screen().contents(), "c\nd\n\nthree");
-    }
-
-    #[test]
-    fn erasing_works_at_any_cursor_position_and_never_clears_the_whole_screen() {
-        for row in 1..=5 {
-            let mut screen = vt100::Parser::new(5, 20, 10);
-            screen.process(format!("1\r\n2\r\n3\r\n4\r\n5\x1b[{row};3H").as_bytes());
-            for piece in ERASED.split_inclusive('J') {
-                screen.process(piece.trim_end_matches("\x1b[J").as_bytes());
-                if piece.ends_with("\x1b[J") {
-                    assert_ne!(screen.screen().cursor_position(), (0, 0));
-                    screen.process(b"\x1b[J");
-                }
-            }
-            assert_eq!(screen.screen().contents(), ["", "1", "1\n2", "1\n2\n3", "1\n2\n3\n4"][row - 1]);
-            assert_eq!(usize::from(screen.screen().cursor_position().0), row - 1);
-        }
-    }
 }

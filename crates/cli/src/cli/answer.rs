@@ -152,7 +152,6 @@ async fn see(
     };
     let Some(choice) = open.option(&arguments.option) else { return Ok(SeenRevision::Named(None)) };
     let about = HoldPrompt::of(&state, open, project.store()).await?;
-    about.show();
     let question = format!("Answer {:?}?", sanitize::line(&choice.label));
     match prompt::confirm(&question, Some(&about)).await? {
         Confirmed::Yes => {}
@@ -160,7 +159,7 @@ async fn see(
         Confirmed::Interrupted => return Ok(SeenRevision::Declined(Exit::Interrupted)),
     }
     if choice.with_feedback && arguments.feedback.is_none() {
-        match prompt::feedback(&about).await {
+        match prompt::feedback(&about).await? {
             Ok(feedback) => arguments.feedback = Some(feedback),
             Err(Confirmed::Interrupted) => return Ok(SeenRevision::Declined(Exit::Interrupted)),
             Err(Confirmed::Yes | Confirmed::No) => return Ok(SeenRevision::Declined(Exit::Waiting)),

@@ -2,8 +2,8 @@
 
 use crate::error::CommandError;
 use crate::open::Project;
-use crate::prompt::{self, HoldPrompt, Line, PromptOutcome};
-use crate::{live, print, progress};
+use crate::prompt::{self, HoldPrompt, Line, PromptOutcome, Queue};
+use crate::{print, progress};
 use lockgate::answer::{Answer, Answered};
 use lockgate::code::Code;
 use lockgate::sanitize;
@@ -14,6 +14,7 @@ use lockgate_engine::run::command::{Caller, Channel};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{Driver, Halt};
 use lockgate_runner::load::load;
+use std::collections::HashMap;
 use tokio::sync::watch;
 
 /// Why no one is asked any more.
@@ -32,8 +33,9 @@ pub(super) struct Asker<'p> {
     project: &'p Project,
     run: RunId,
     open: watch::Receiver<Vec<(HoldId, u32)>>,
-    /// Feedback for a hold that was not sent, or that came too late.
-    draft: Option<(HoldId, Line)>,
+    queue: Queue,
+    /// Feedback that was not sent, or that came too late: a hold may be asked about again, because its files have changed.
+    drafts: HashMap<HoldId, Line>,
     /// The hold that is being asked about.
     asked: Option<Hold>,
 }
@@ -41,7 +43,7 @@ pub(super) struct Asker<'p> {
 impl<'p> Asker<'p> {
     pub(super) fn of(project: &'p Project, driver: &Driver) -> Self {
         let (run, open) = (driver.run().id.clone(), driver.open_holds());
-        Self { project, run, open, draft: None, asked: None }
+        Self { project, run, queue: Queue::of(open.clone()), open, drafts: HashMap::new(), asked: None }
     }
 
     /// Asks about each hold as it opens, the oldest first.
@@ -56,6 +58,7 @@ impl<'p> Asker<'p> {
             self.asked = Some(hold.clone());
             let asked = self.ask(&run, &hold, halt).await?;
             self.asked = None;
+            self.queue.pass(&hold.id, hold.revision);
             match asked {
                 PromptOutcome::Chose { option, feedback } => self.answer(caller, &hold, option, feedback).await?,
                 PromptOutcome::Elsewhere => {
@@ -78,21 +81,18 @@ impl<'p> Asker<'p> {
                     return Ok((run, hold));
                 }
             }
+            self.queue.restart();
             if self.open.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Asks about one hold. What happens meanwhile is printed after it.
+    /// Asks about one hold, above the tree.
     async fn ask(&mut self, run: &Run, hold: &Hold, halt: &Halt) -> Result<PromptOutcome, CommandError> {
         let about = HoldPrompt::of(run, hold, self.project.store()).await?;
-        let _held_back = live::hold_back();
-        about.show();
-        // The same hold may be asked again, because its files have changed; what was written for it is still there then.
-        let draft = self.draft.take().filter(|(of, _)| *of == hold.id);
-        let (_, draft) = self.draft.insert(draft.unwrap_or_else(|| (hold.id.clone(), Line::default())));
-        prompt::ask(&about, draft, halt).await
+        let draft = self.drafts.entry(hold.id.clone()).or_default();
+        prompt::ask(&about, prompt::Context { draft, queue: &mut self.queue, halt }).await
     }
 
     /// Records what the person chose; the driver of this process hears of it as of any other answer.

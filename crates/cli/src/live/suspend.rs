@@ -22,8 +22,8 @@ pub(crate) async fn suspension() {
 pub(super) async fn listen() {
     let Ok(mut asked) = signal(SignalKind::from_raw(Signal::TSTP.as_raw())) else { return };
     while asked.recv().await.is_some() {
-        if super::screen().hidden > 0 {
-            // Whoever has hidden the live part has the terminal, and puts it in order first.
+        if super::screen().taken > 0 {
+            // Whoever takes keys from the terminal puts it in order first.
             ASKED.notify_one();
             continue;
         }

@@ -1,19 +1,20 @@
 //! One of the options of a hold, and what is said with it.
 
-use super::hint::{self, hint};
-use super::line::{self, Line};
-use super::{HoldPrompt, Key, PromptOutcome, Terminal, editor};
+use super::line::Line;
+use super::panel::Panel;
+use super::{Context, HoldPrompt, Key, PromptOutcome, Terminal, editor, hint};
 use crate::error::CommandError;
-use crate::print;
+use crate::live;
+use lockgate::sanitize;
 use lockgate_engine::hold::{Choice, HoldState};
-use lockgate_runner::driver::Halt;
+use std::sync::Arc;
 
 /// Somebody is being asked.
 pub(super) struct Asking<'a> {
     about: &'a HoldPrompt<'a>,
-    /// Feedback that is not sent.
-    draft: &'a mut Line,
-    halt: &'a Halt,
+    context: Context<'a>,
+    panel: Panel,
+    screen: live::Asking,
     marker: u64,
     /// Words that are no answer, and that it was said what they would mean.
     said: Option<String>,
@@ -25,84 +26,51 @@ enum Next {
     Over(PromptOutcome),
 }
 
+/// How writing feedback ended.
+enum Feedback {
+    Sent(String),
+    /// The person wants to choose again.
+    Back,
+    Over(PromptOutcome),
+}
+
 impl<'a> Asking<'a> {
     /// Asks about a hold from now on.
-    pub(super) fn of(about: &'a HoldPrompt<'a>, draft: &'a mut Line, halt: &'a Halt) -> Self {
-        Self { about, draft, halt, marker: about.store.changes(), said: None }
+    pub(super) fn of(about: &'a HoldPrompt<'a>, context: Context<'a>) -> Self {
+        let panel = Panel::new(Some(about.shown.clone()), hint::question(about.hold.options.len()));
+        Self { about, context, panel, screen: live::ask(), marker: about.store.changes(), said: None }
     }
 
     /// Asks for one of the options.
     pub(super) async fn choose(&mut self, terminal: &mut Terminal) -> Result<PromptOutcome, CommandError> {
-        let hold = self.about.hold;
-        let options = &hold.options;
-        let question = hint::question(hold);
+        let options = &self.about.hold.options;
         // What was answered before is what the arrows come to first; it takes a person to choose it again.
-        let previous = hold.previous_choice().and_then(|choice| options.iter().position(|known| known.id == choice.id));
-        // In a narrow window the question stands above the line, which can be drawn anew only while it takes one row.
-        let label = |width: usize| if line::fits(&question, width) { question.as_str() } else { "> " };
-        self.hints();
-        let mut above = false;
-        let (mut line, mut at): (_, Option<usize>) = (Line::default(), None);
+        let previous = self.about.hold.previous_choice();
+        let previous = previous.and_then(|choice| options.iter().position(|known| known.id == choice.id));
         loop {
-            if label(terminal.width()) != question && !above {
-                hint::say(&question);
-                above = true;
-            }
-            line.draw(label(terminal.width()), terminal.width());
+            self.hint_at_draft();
             let key = match self.next(terminal).await? {
                 Next::Key(key) => key,
                 Next::Over(asked) => return Ok(asked),
             };
+            self.panel.message = None;
             match key {
                 Key::Interrupt => return Ok(PromptOutcome::Interrupted),
                 Key::End => return Ok(PromptOutcome::NoOneThere),
-                Key::Files => {
-                    if self.about.show_files(terminal, Some(self.halt)).await? {
-                        self.about.show();
-                        self.hints();
-                        above = false;
-                    }
-                }
-                Key::Suspend => {
-                    self.hints();
-                    above = false;
-                }
-                Key::Redraw | Key::Editor => {}
-                Key::Up | Key::Down if at.is_none() && previous.is_some() => {
-                    line.set(previous.map_or("", |at| &options[at].label));
-                    at = previous;
-                }
-                Key::Up => {
-                    let up = at.unwrap_or(0).checked_sub(1).unwrap_or(options.len() - 1);
-                    line.set(&options[up].label);
-                    at = Some(up);
-                }
-                Key::Down => {
-                    let down = at.map_or(0, |at| (at + 1) % options.len());
-                    line.set(&options[down].label);
-                    at = Some(down);
-                }
-                Key::Escape => {
-                    line.set("");
-                    at = None;
-                }
-                Key::Enter => {
-                    let Some(choice) = hold.option(line.text()) else {
-                        if let Some(asked) = self.unknown(&mut line) {
-                            return Ok(asked);
-                        }
-                        continue;
+                Key::Files => self.about.show_files(terminal, Some(self.context.halt)).await?,
+                Key::Suspend | Key::Redraw | Key::Editor => {}
+                Key::Up | Key::Down => {
+                    let at = match (self.panel.chosen, previous) {
+                        (None, Some(previous)) => previous,
+                        (at, _) if key == Key::Up => at.unwrap_or(0).checked_sub(1).unwrap_or(options.len() - 1),
+                        (at, _) => at.map_or(0, |at| (at + 1) % options.len()),
                     };
-                    line.set(&choice.label);
-                    line.draw(label(terminal.width()), terminal.width());
-                    if !choice.with_feedback {
-                        return Ok(PromptOutcome::Chose { option: choice.id.clone(), feedback: None });
-                    }
-                    print::terminal("\n");
-                    match self.feedback(terminal, choice).await? {
-                        Ok(feedback) => return Ok(PromptOutcome::Chose { option: choice.id.clone(), feedback: Some(feedback) }),
-                        Err(Some(asked)) => return Ok(asked),
-                        Err(None) => line.set(""),
+                    self.type_option(Some(at));
+                }
+                Key::Escape => self.type_option(None),
+                Key::Enter => {
+                    if let Some(asked) = self.entered(terminal).await? {
+                        return Ok(asked);
                     }
                 }
                 Key::Character(_)
@@ -116,23 +84,40 @@ impl<'a> Asking<'a> {
                 | Key::Right
                 | Key::Home
                 | Key::LineEnd => {
-                    line.edit(&key);
-                    at = None;
+                    self.panel.line.edit(&key);
+                    self.panel.chosen = None;
                 }
             }
         }
     }
 
-    /// Says what there is to know beside the question.
-    fn hints(&self) {
-        if !self.about.hold.files.is_empty() {
-            hint(hint::FILES);
+    /// Puts an option where a person types, or nothing.
+    fn type_option(&mut self, at: Option<usize>) {
+        let label = at.and_then(|at| self.about.hold.options.get(at)).map_or("", |choice| choice.label.as_str());
+        self.panel.line.set(label);
+        self.panel.chosen = at;
+    }
+
+    /// Says that there is feedback which was not sent.
+    fn hint_at_draft(&mut self) {
+        self.panel.hints.retain(|known| *known != hint::KEPT);
+        if !self.context.draft.text().is_empty() {
+            self.panel.hints.push(hint::KEPT);
         }
-        if !self.draft.text().is_empty() {
-            hint(hint::KEPT);
+    }
+
+    /// Takes what was typed as an answer; gives nothing where the person has yet to choose.
+    async fn entered(&mut self, terminal: &mut Terminal) -> Result<Option<PromptOutcome>, CommandError> {
+        let about = self.about;
+        let Some(choice) = about.hold.option(self.panel.line.text()) else { return Ok(self.unknown()) };
+        self.said = None;
+        if !choice.with_feedback {
+            return Ok(Some(PromptOutcome::Chose { option: choice.id.clone(), feedback: None }));
         }
-        if let (Some(_), Some(report)) = (&self.said, self.report()) {
-            hint(&hint::no_approval(report));
+        match self.feedback(terminal, choice).await? {
+            Feedback::Sent(feedback) => Ok(Some(PromptOutcome::Chose { option: choice.id.clone(), feedback: Some(feedback) })),
+            Feedback::Over(asked) => Ok(Some(asked)),
+            Feedback::Back => Ok(None),
         }
     }
 
@@ -142,8 +127,8 @@ impl<'a> Asking<'a> {
     }
 
     /// Takes words that name no option. The same words once more are meant as a report, where there is such an option.
-    fn unknown(&mut self, line: &mut Line) -> Option<PromptOutcome> {
-        let words = line.text().trim().to_owned();
+    fn unknown(&mut self) -> Option<PromptOutcome> {
+        let words = self.panel.line.text().trim().to_owned();
         if words.is_empty() {
             return None;
         }
@@ -152,71 +137,90 @@ impl<'a> Asking<'a> {
                 return Some(PromptOutcome::Chose { option: choice.id.clone(), feedback: Some(words) });
             }
             Some(choice) => {
-                hint::say(&hint::no_approval(choice));
+                self.panel.message = Some(hint::no_approval(choice));
                 self.said = Some(words);
             }
             None => {
-                hint::say(&format!("{} is none of the options.", lockgate::sanitize::line(&words)));
-                line.set("");
+                self.panel.message = Some(format!("{} is none of the options.", sanitize::line(&words)));
+                self.type_option(None);
             }
         }
         None
     }
 
-    /// Asks for feedback; gives how asking ended instead, or nothing when the person wants to choose again.
-    async fn feedback(
-        &mut self,
-        terminal: &mut Terminal,
-        choice: &Choice,
-    ) -> Result<Result<String, Option<PromptOutcome>>, CommandError> {
-        let keys = hint::feedback(hint::GOES_BACK);
-        hint(&keys);
+    /// Asks for feedback, with the question and its options still in sight.
+    async fn feedback(&mut self, terminal: &mut Terminal, choice: &Choice) -> Result<Feedback, CommandError> {
+        let choosing = self.panel.clone();
+        self.panel.hints.retain(|known| *known != hint::KEPT);
+        self.panel.settled = Some(format!("{}{}", choosing.label, sanitize::line(&choice.label)));
+        self.panel.keys = Some(hint::feedback(hint::GOES_BACK));
+        self.panel.label = String::from("> ");
+        let written = self.write(terminal, choice).await;
+        (self.panel, self.panel.position) = (choosing, self.panel.position);
+        self.type_option(None);
+        if matches!(written, Ok(Feedback::Back)) && choice.requires_feedback && self.context.draft.text().trim().is_empty() {
+            self.panel.message = Some("Nothing was said, so nothing was reported.".to_owned());
+        }
+        written
+    }
+
+    /// Edits the draft until it is sent or left.
+    async fn write(&mut self, terminal: &mut Terminal, choice: &Choice) -> Result<Feedback, CommandError> {
         loop {
-            self.draft.draw("> ", terminal.width());
-            match self.next(terminal).await? {
-                Next::Over(asked) => return Ok(Err(Some(asked))),
-                Next::Key(Key::Enter) if choice.requires_feedback && self.draft.text().trim().is_empty() => {
-                    print::terminal("\nNothing was said, so nothing was reported.\n");
-                    return Ok(Err(None));
+            self.panel.line.clone_from(self.context.draft);
+            let key = match self.next(terminal).await? {
+                Next::Over(asked) => return Ok(Feedback::Over(asked)),
+                Next::Key(key) => key,
+            };
+            self.panel.message = None;
+            match key {
+                Key::Enter if choice.requires_feedback && self.context.draft.text().trim().is_empty() => {
+                    return Ok(Feedback::Back);
                 }
-                Next::Key(Key::Enter) => return Ok(Ok(self.draft.text().to_owned())),
-                Next::Key(Key::Escape) => {
-                    print::terminal("\n");
-                    if !self.draft.text().is_empty() {
-                        hint(hint::KEPT);
-                    }
-                    return Ok(Err(None));
+                Key::Enter => return Ok(Feedback::Sent(self.context.draft.text().to_owned())),
+                Key::Escape => return Ok(Feedback::Back),
+                Key::Interrupt => return Ok(Feedback::Over(PromptOutcome::Interrupted)),
+                Key::End => return Ok(Feedback::Over(PromptOutcome::NoOneThere)),
+                Key::Files => self.about.show_files(terminal, Some(self.context.halt)).await?,
+                Key::Editor => {
+                    self.panel.message = Some(editor::open(terminal, self.context.draft, Some(self.context.halt)).await);
                 }
-                Next::Key(Key::Interrupt) => return Ok(Err(Some(PromptOutcome::Interrupted))),
-                Next::Key(Key::End) => return Ok(Err(Some(PromptOutcome::NoOneThere))),
-                Next::Key(Key::Editor) => editor::open(terminal, self.draft, Some(self.halt)).await,
-                Next::Key(Key::Suspend) => {
-                    hint::say(&format!("{}{}", hint::question(self.about.hold), lockgate::sanitize::line(&choice.label)));
-                    hint(&keys);
-                }
-                Next::Key(key) => {
-                    self.draft.edit(&key);
+                Key::Suspend | Key::Redraw | Key::Up | Key::Down => {}
+                Key::Character(_)
+                | Key::Paste(_)
+                | Key::NewLine
+                | Key::Backspace
+                | Key::Delete
+                | Key::DeleteWord
+                | Key::DeleteAll
+                | Key::Left
+                | Key::Right
+                | Key::Home
+                | Key::LineEnd => {
+                    self.context.draft.edit(&key);
                 }
             }
         }
     }
 
-    /// Waits for a key, for somebody else's answer, or for a signal. After Ctrl+Z the question is there again.
+    /// Shows the question as it is now, and waits for a key, for somebody else's answer, or for a signal.
     async fn next(&mut self, terminal: &mut Terminal) -> Result<Next, CommandError> {
         loop {
+            self.panel.position = Some(self.context.queue.position());
+            self.screen.show(Arc::new(self.panel.clone()));
             tokio::select! {
                 biased;
-                () = self.halt.halted() => return Ok(Next::Over(PromptOutcome::Halted)),
+                () = self.context.halt.halted() => return Ok(Next::Over(PromptOutcome::Halted)),
                 key = terminal.key() => {
                     if key == Some(Key::Suspend) {
                         terminal.suspend(hint::COMES_BACK).await;
-                        self.about.show();
                     }
                     return Ok(key.map_or(Next::Over(PromptOutcome::NoOneThere), Next::Key));
                 }
+                () = self.context.queue.changed() => {}
                 changed = self.about.store.changed(self.marker) => {
                     self.marker = changed?;
-                    if !self.still_stands().await? {
+                    if !self.is_open().await? {
                         return Ok(Next::Over(PromptOutcome::Elsewhere));
                     }
                 }
@@ -224,11 +228,39 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Whether the question still stands as it was shown.
-    pub(super) async fn still_stands(&self) -> Result<bool, CommandError> {
+    /// Whether the hold is still open as it was shown.
+    pub(super) async fn is_open(&self) -> Result<bool, CommandError> {
         let hold = self.about.hold;
         let rows = self.about.store.find_holds(hold.id.as_str()).await?;
         let row = rows.into_iter().map(|found| found.row).find(|row| row.hold == hold.id);
         Ok(row.is_some_and(|row| row.state == HoldState::Open && row.revision == hold.revision))
+    }
+}
+
+/// What is typed without a question that could close meanwhile.
+pub(super) struct Typing {
+    pub(super) panel: Panel,
+    screen: live::Asking,
+}
+
+impl Typing {
+    pub(super) fn of(panel: Panel) -> Self {
+        Self { panel, screen: live::ask() }
+    }
+
+    /// Shows what is typed, and waits for the next key. None when the terminal is gone.
+    pub(super) async fn next(&mut self, terminal: &mut Terminal) -> Option<Key> {
+        self.screen.show(Arc::new(self.panel.clone()));
+        let key = terminal.key().await;
+        self.panel.message = None;
+        if key == Some(Key::Suspend) {
+            terminal.suspend(hint::COMES_BACK).await;
+        }
+        key
+    }
+
+    /// What is typed.
+    pub(super) fn line(&mut self) -> &mut Line {
+        &mut self.panel.line
     }
 }

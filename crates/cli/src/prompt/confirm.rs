@@ -1,10 +1,9 @@
 //! Questions about an answer that the command line gives: whether it is meant, and what is to be said with it.
 
-use super::hint::{self, hint};
-use super::line::{self, Line};
-use super::{HoldPrompt, Key, Terminal, editor};
+use super::choose::Typing;
+use super::panel::Panel;
+use super::{HoldPrompt, Key, Terminal, editor, hint};
 use crate::error::CommandError;
-use crate::print;
 
 /// What somebody said to a question of yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,76 +16,48 @@ pub(crate) enum Confirmed {
     Interrupted,
 }
 
-/// Asks whether to go on; about a hold, where it is one that was shown.
+/// Asks whether to go on; about a hold, which is shown then.
 pub(crate) async fn confirm(question: &str, about: Option<&HoldPrompt<'_>>) -> Result<Confirmed, CommandError> {
     let Ok(mut terminal) = Terminal::take() else { return Ok(Confirmed::No) };
-    if about.is_some() {
-        hint(hint::FILES);
-    }
-    let question = format!("{question} [y/N] ");
-    let mut above = false;
-    let mut line = Line::default();
-    let confirmed = loop {
-        let label = if line::fits(&question, terminal.width()) { question.as_str() } else { "> " };
-        if label != question && !above {
-            hint::say(&question);
-            above = true;
-        }
-        line.draw(label, terminal.width());
-        let again = match terminal.key().await {
-            Some(Key::Enter) if matches!(line.text().trim().to_lowercase().as_str(), "y" | "yes") => break Confirmed::Yes,
-            Some(Key::Interrupt) => break Confirmed::Interrupted,
-            None | Some(Key::Enter | Key::End | Key::Escape) => break Confirmed::No,
-            Some(Key::Suspend) => {
-                terminal.suspend(hint::COMES_BACK).await;
-                true
+    let mut typing = Typing::of(Panel::new(about.map(|about| about.shown.clone()), format!("{question} [y/N] ")));
+    loop {
+        match typing.next(&mut terminal).await {
+            Some(Key::Enter) if matches!(typing.line().text().trim().to_lowercase().as_str(), "y" | "yes") => {
+                return Ok(Confirmed::Yes);
             }
-            Some(Key::Files) => match about {
-                Some(about) => about.show_files(&mut terminal, None).await?,
-                None => false,
-            },
+            Some(Key::Interrupt) => return Ok(Confirmed::Interrupted),
+            None | Some(Key::Enter | Key::End | Key::Escape) => return Ok(Confirmed::No),
+            Some(Key::Files) => {
+                if let Some(about) = about {
+                    about.show_files(&mut terminal, None).await?;
+                }
+            }
             Some(key) => {
-                line.edit(&key);
-                false
+                typing.line().edit(&key);
             }
-        };
-        if again {
-            if let Some(about) = about {
-                about.show();
-                hint(hint::FILES);
-            }
-            above = false;
         }
-    };
-    drop(terminal);
-    print::terminal("\n");
-    Ok(confirmed)
+    }
 }
 
 /// Asks for what is to be said with an answer; gives how asking ended where nothing was said.
-pub(crate) async fn feedback(about: &HoldPrompt<'_>) -> Result<String, Confirmed> {
-    let Ok(mut terminal) = Terminal::take() else { return Err(Confirmed::No) };
-    let keys = hint::feedback("Esc answers nothing");
-    hint(&keys);
-    let mut line = Line::default();
-    let said = loop {
-        line.draw("> ", terminal.width());
-        match terminal.key().await {
-            Some(Key::Enter) => break Ok(line.text().to_owned()),
-            Some(Key::Interrupt) => break Err(Confirmed::Interrupted),
-            None | Some(Key::End | Key::Escape) => break Err(Confirmed::No),
-            Some(Key::Suspend) => {
-                terminal.suspend(hint::COMES_BACK).await;
-                about.show();
-                hint(&keys);
+pub(crate) async fn feedback(about: &HoldPrompt<'_>) -> Result<Result<String, Confirmed>, CommandError> {
+    let Ok(mut terminal) = Terminal::take() else { return Ok(Err(Confirmed::No)) };
+    let mut panel = Panel::new(Some(about.shown.clone()), "> ");
+    panel.keys = Some(hint::feedback("Esc answers nothing"));
+    let mut typing = Typing::of(panel);
+    loop {
+        match typing.next(&mut terminal).await {
+            Some(Key::Enter) => return Ok(Ok(typing.line().text().to_owned())),
+            Some(Key::Interrupt) => return Ok(Err(Confirmed::Interrupted)),
+            None | Some(Key::End | Key::Escape) => return Ok(Err(Confirmed::No)),
+            Some(Key::Files) => about.show_files(&mut terminal, None).await?,
+            Some(Key::Editor) => {
+                let message = editor::open(&mut terminal, typing.line(), None).await;
+                typing.panel.message = Some(message);
             }
-            Some(Key::Editor) => editor::open(&mut terminal, &mut line, None).await,
             Some(key) => {
-                line.edit(&key);
+                typing.line().edit(&key);
             }
         }
-    };
-    drop(terminal);
-    print::terminal("\n");
-    said
+    }
 }

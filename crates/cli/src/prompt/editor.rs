@@ -2,7 +2,6 @@
 
 use super::line::Line;
 use super::terminal::Terminal;
-use crate::print;
 use lockgate_runner::driver::Halt;
 use std::io::{Read as _, Write as _};
 use std::process::{ExitStatus, Stdio};
@@ -17,24 +16,17 @@ pub(super) fn chosen() -> Option<String> {
     set("VISUAL").or_else(|| set("EDITOR"))
 }
 
-/// Opens the line in an editor. Only what was written there and is not empty changes it; says what came of it.
-pub(super) async fn open(terminal: &mut Terminal, line: &mut Line, halt: Option<&Halt>) {
-    let Some(editor) = chosen() else {
-        say("No editor is set: name one in VISUAL or EDITOR.");
-        return;
-    };
+/// Opens the line in an editor. Only what was written there and is not empty changes it; gives what came of it, in words.
+pub(super) async fn open(terminal: &mut Terminal, line: &mut Line, halt: Option<&Halt>) -> String {
+    let Some(editor) = chosen() else { return "No editor is set: name one in VISUAL or EDITOR.".to_owned() };
     match edited(terminal, &editor, line.text(), halt).await {
         Ok(Some(text)) => {
             line.set(&text);
-            say("Taken from the editor; Enter sends it.");
+            "Taken from the editor; Enter sends it.".to_owned()
         }
-        Ok(None) => say("Nothing was changed in the editor."),
-        Err(error) => say(&format!("The editor gave nothing: {}.", lockgate::sanitize::line(&error.to_string()))),
+        Ok(None) => "Nothing was changed in the editor.".to_owned(),
+        Err(error) => format!("The editor gave nothing: {}.", lockgate::sanitize::line(&error.to_string())),
     }
-}
-
-fn say(text: &str) {
-    print::terminal(&format!("\r\x1b[K{text}\n"));
 }
 
 /// Why an editor gave nothing.

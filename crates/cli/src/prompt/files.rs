@@ -1,5 +1,6 @@
 //! The files of a hold in full, in the pager that the person likes, or page by page.
 
+use super::HoldPrompt;
 use super::key::Key;
 use super::terminal::{Terminal, halted};
 use crate::error::CommandError;
@@ -11,6 +12,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Hold, Seen};
 use lockgate_runner::driver::Halt;
 use lockgate_runner::files::preview;
+use lockgate_runner::runtime::{Clock as _, SystemClock};
 use lockgate_store::Store;
 use std::process::Stdio;
 use tokio::process::Command;
@@ -18,23 +20,19 @@ use tokio::process::Command;
 /// The exit code by which a shell says that there is no such program.
 const NO_SUCH_PROGRAM: i32 = 127;
 
-/// Shows the files of a hold as they were when it was opened. Gives whether they stand on the screen now, in the place of the question.
-pub(super) async fn show(
-    terminal: &mut Terminal,
-    hold: &Hold,
-    store: &dyn Store,
-    halt: Option<&Halt>,
-) -> Result<bool, CommandError> {
-    let text = in_full(hold, store).await?;
+/// Shows a question in full, and its files as they were when it was opened.
+pub(super) async fn show(terminal: &mut Terminal, about: &HoldPrompt<'_>, halt: Option<&Halt>) -> Result<(), CommandError> {
+    let files = in_full(about.hold, about.store).await?;
+    let text = format!("{}\n{files}", about.shown.in_full(SystemClock.now()));
     let text = if print::stderr_has_colour() { text } else { strip_str(&text).to_string() };
     if let Some(mut pager) = pager(terminal) {
         match terminal.lend(&mut pager, text.clone().into_bytes(), halt).await {
-            Ok(ended) if ended.code() != Some(NO_SUCH_PROGRAM) => return Ok(false),
+            Ok(ended) if ended.code() != Some(NO_SUCH_PROGRAM) => return Ok(()),
             Ok(_) | Err(_) => {}
         }
     }
     page_by_page(terminal, &text, halt).await;
-    Ok(true)
+    Ok(())
 }
 
 /// The pager that the person likes, else `less`; none where the terminal cannot move its cursor.
@@ -91,7 +89,7 @@ async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, CommandError>
 }
 
 async fn page_by_page(terminal: &mut Terminal, text: &str, halt: Option<&Halt>) {
-    print::terminal("\r\x1b[K");
+    let _held_back = live::hold_back();
     let mut lines = text.lines().peekable();
     while lines.peek().is_some() {
         let (width, height) = terminal.size();

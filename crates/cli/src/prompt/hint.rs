@@ -1,10 +1,7 @@
 //! What is said to a person below a question: the keys that there are, and what became of those that were pressed.
 
 use super::editor;
-use crate::columns::{rows, wrapped};
-use crate::live;
-use crate::print::{self, FAINT, styled};
-use lockgate_engine::hold::{Choice, Hold};
+use lockgate_engine::hold::Choice;
 
 /// What Ctrl+Z means while somebody is asked.
 pub(super) const COMES_BACK: &str = "`fg` brings the question back";
@@ -19,8 +16,8 @@ pub(super) const KEPT: &str = "Your feedback is kept: choose an option with feed
 pub(super) const GOES_BACK: &str = "Esc goes back and keeps it";
 
 /// The question in front of what is typed.
-pub(super) fn question(hold: &Hold) -> String {
-    format!("Choose 1-{} (number, label or arrows), then Enter: ", hold.options.len())
+pub(super) fn question(options: usize) -> String {
+    format!("Choose 1-{options} (number, label or arrows), then Enter: ")
 }
 
 /// The keys that there are while feedback is written.
@@ -33,24 +30,4 @@ pub(super) fn feedback(escape: &str) -> String {
 pub(super) fn no_approval(choice: &Choice) -> String {
     let label = lockgate::sanitize::line(&choice.label);
     format!("That is no approval. Enter once more means \"{label}\" with these words; or change them.")
-}
-
-/// Says something in passing, broken between words.
-pub(super) fn hint(text: &str) {
-    let text = wrapped(text, live::window().columns);
-    let text = if print::stderr_has_colour() { styled(FAINT, text) } else { text };
-    print::terminal(&format!("{text}\n"));
-}
-
-/// Says something in place of the line that was typed, broken between words.
-pub(super) fn say(text: &str) {
-    print::terminal(&format!("\r\x1b[K{}\n", wrapped(text, live::window().columns)));
-}
-
-/// How many rows are needed below the options of a hold until an answer is given.
-pub(super) fn rows_below(hold: &Hold, columns: usize) -> usize {
-    let of = |text: &str| rows(&wrapped(text, columns), columns);
-    let files = if hold.files.is_empty() { 0 } else { of(FILES) };
-    let feedback = if hold.options.iter().any(|choice| choice.with_feedback) { of(&feedback(GOES_BACK)) + 1 } else { 0 };
-    files + of(&question(hold)) + 1 + feedback
 }

@@ -2,7 +2,6 @@
 
 use super::key::Key;
 use crate::columns::{columns, first, last};
-use crate::print;
 use lockgate::sanitize;
 
 /// What is typed so far.
@@ -69,23 +68,14 @@ impl Line {
         self.cursor + self.text[self.cursor..].chars().next().map_or(0, char::len_utf8)
     }
 
-    /// Draws the line anew behind a label. It never takes more than one row: of a long text, what is around the cursor is shown.
-    pub(crate) fn draw(&self, label: &str, width: usize) {
-        print::terminal(&self.drawn(label, width));
-    }
-
-    /// What draws the line.
-    pub(super) fn drawn(&self, label: &str, width: usize) -> String {
-        let (before, after) = self.visible(room(label, width));
-        let back = match columns(&after) {
-            0 => String::new(),
-            columns => format!("\x1b[{columns}D"),
-        };
-        format!("\r\x1b[K{label}{before}{after}{back}")
+    /// What is shown before and after the cursor behind a label. It never takes more than one row: of a long text, what is around the
+    /// cursor is shown.
+    pub(super) fn visible(&self, label: &str, wide: usize) -> (String, String) {
+        self.visible_in(room(label, wide))
     }
 
     /// What is shown before and after the cursor in so many columns.
-    fn visible(&self, room: usize) -> (String, String) {
+    fn visible_in(&self, room: usize) -> (String, String) {
         let (before, after) = self.text.split_at(self.cursor);
         let (before, after) = (sanitize::line(before), sanitize::line(after));
         if columns(&before) + columns(&after) <= room {
@@ -106,14 +96,14 @@ impl Line {
     }
 }
 
-/// How many columns are left behind a label; the last one stays free, because terminals go to the next row when it is filled.
-fn room(label: &str, width: usize) -> usize {
-    width.saturating_sub(columns(label) + 1)
+/// How many columns are left behind a label, with one for the cursor.
+fn room(label: &str, wide: usize) -> usize {
+    wide.saturating_sub(columns(label) + 1)
 }
 
 /// Whether there is room enough behind a label to type.
-pub(crate) fn fits(label: &str, width: usize) -> bool {
-    room(label, width) >= 16
+pub(crate) fn fits(label: &str, wide: usize) -> bool {
+    room(label, wide) >= 16
 }
 
 #[cfg(test)]
@@ -159,13 +149,13 @@ mod tests {
         for room in 1..40 {
             for key in [Key::LineEnd, Key::Left, Key::Left, Key::Home, Key::Right] {
                 line.edit(&key);
-                let (before, after) = line.visible(room);
+                let (before, after) = line.visible_in(room);
                 assert!(columns(&before) + columns(&after) <= room, "{room}: {before:?} {after:?}");
             }
         }
         line.edit(&Key::LineEnd);
-        assert_eq!(line.visible(6), ("…fghij".into(), String::new()));
+        assert_eq!(line.visible_in(6), ("…fghij".into(), String::new()));
         line.edit(&Key::Home);
-        assert_eq!(line.visible(6), (String::new(), "01234…".into()));
+        assert_eq!(line.visible_in(6), (String::new(), "01234…".into()));
     }
 }

@@ -1,115 +1,150 @@
 //! A hold as a person sees it before answering: the question, what must be said with it, the files, the options.
 
-use crate::columns;
+use super::fit::{Level, Parts, files_in};
+use crate::columns::{self, fitted, folded};
 use crate::error::CommandError;
 use crate::print::{FAINT, STRONG, WARNING, styled};
-use crate::tree::Size;
-use anstream::adapter::strip_str;
+use anstyle::Style;
 use lockgate::sanitize;
-use lockgate::view::{self, FileView, HoldView};
+use lockgate::view::{self, HoldView};
 use lockgate_engine::hold::{Hold, HoldKind};
+use lockgate_engine::id::HoldId;
 use lockgate_engine::run::Run;
-use lockgate_engine::words::counted;
-use lockgate_runner::runtime::{Clock as _, SystemClock};
+use lockgate_engine::time::Timestamp;
 use lockgate_store::Store;
 
-/// So many files are named however small the window is.
-const FILES_NAMED: usize = 3;
+/// What stands before everything about a file, and before every option.
+pub(super) const INDENT: &str = "  ";
 
-/// Fewer whole lines than this say less of a file than the beginnings of more.
-const LINES_WORTH_THEIR_ROWS: usize = 3;
+/// What stands before what is said about an option.
+const BELOW_OPTION: &str = "     ";
 
-/// What stands before everything about a file.
-const INDENT: &str = "  ";
-
-/// How many columns stand before each line of a file: the indent, a bar and a space.
-const BESIDE_LINES: usize = INDENT.len() + 2;
+/// What the notes of a hold begin with.
+const NOTE: &str = "note:";
 
 /// A hold with its files as they were when it was opened.
 pub(crate) struct HoldText {
-    question: String,
-    files: Vec<FileView>,
-    options: String,
+    pub(super) hold: HoldId,
+    title: String,
+    /// The question itself.
+    text: String,
+    notes: Vec<String>,
+    view: HoldView,
+    options: Vec<OptionText>,
+    stop: Option<String>,
+}
+
+/// An option, and what is said about it.
+struct OptionText {
+    line: String,
+    details: Vec<String>,
 }
 
 impl HoldText {
     /// What is shown of a hold.
     pub(crate) async fn of(run: &Run, hold: &Hold, store: &dyn Store) -> Result<Self, CommandError> {
         let view = HoldView::with_previews(hold, store).await?;
-        let mut question = format!("\n{}\n", styled(STRONG, title(run, hold)));
-        match &hold.asked {
-            Some(asked) => question += &format!("{}\n", sanitize::lines(asked.prompt().trim_end())),
-            None => question += &format!("{}\n", sanitize::lines(&hold.prompt)),
-        }
-        for note in &hold.notes {
-            question += &format!("{} {}\n", styled(WARNING, "note:"), crate::run_text::hanging(note, "      "));
-        }
-        question.extend(crate::run_text::deadline_line(&view, SystemClock.now()).map(|line| format!("{line}\n")));
-        question.extend(view.answered_before().map(|line| format!("{line}\n")));
-        let mut options = String::from("\n");
-        for (at, choice) in hold.options.iter().enumerate() {
+        let text = hold.asked.as_ref().map_or_else(|| hold.prompt.clone(), |asked| asked.prompt().trim_end().to_owned());
+        let options = hold.options.iter().enumerate().map(|(at, choice)| {
             let before = hold.previous_choice().is_some_and(|previous| previous.id == choice.id);
             let before = if before { " (previous answer)" } else { "" };
-            options += &format!("  {}{before}\n", sanitize::line(&view::option_line(at, choice)));
-            let said = hold.asked.iter().flat_map(|asked| asked.pros_and_cons(&choice.id));
-            options.extend(said.map(|said| format!("     {}\n", crate::run_text::hanging(&said, "     "))));
-        }
-        if let Some(stop) = hold.stop() {
-            let line = format!("{}: {} (Ctrl+C leaves it for later)", stop.id, stop.label);
-            options += &format!("\n  {}\n", styled(FAINT, sanitize::line(&line)));
-        }
-        Ok(Self { question, files: view.files, options })
+            OptionText {
+                line: format!("{}{before}", sanitize::line(&view::option_line(at, choice))),
+                details: hold.asked.iter().flat_map(|asked| asked.pros_and_cons(&choice.id)).collect(),
+            }
+        });
+        Ok(Self {
+            hold: hold.id.clone(),
+            title: title(run, hold),
+            text: sanitize::lines(&text).into_owned(),
+            notes: hold.notes.iter().map(|note| sanitize::lines(note.trim_end()).into_owned()).collect(),
+            options: options.collect(),
+            stop: hold.stop().map(|stop| sanitize::line(&format!("{}: {}", stop.id, stop.label)).into_owned()),
+            view,
+        })
     }
 
-    /// The whole as text. Of the files only so much is shown that the question and the options stay in sight, with so many rows
-    /// free below them.
-    pub(crate) fn text(&self, size: Size, below: usize) -> String {
-        let taken = rows(&self.question, size) + rows(&self.options, size) + below;
-        let files = self.files_in(size, size.rows.saturating_sub(taken));
-        format!("{}{files}{}", self.question, self.options)
+    /// Whether there are files to show.
+    pub(super) fn has_files(&self) -> bool {
+        !self.view.files.is_empty()
     }
 
-    /// The files in so many rows: with fewer lines of each, then with the beginnings of lines, then without any, then only the
-    /// first of them.
-    fn files_in(&self, size: Size, room: usize) -> String {
-        let longest = self.files.iter().filter_map(|file| Some(file.preview.as_ref()?.lines.len())).max().unwrap_or(0);
-        let all = |most: usize, wide: usize| self.files.iter().map(|file| format!("\n{}", cut(file, most, wide))).collect();
-        let whole = (LINES_WORTH_THEIR_ROWS.min(longest).max(1)..=longest).rev().map(|most| all(most, usize::MAX));
-        let beginnings = (1..=longest).rev().map(|most| all(most, size.columns));
-        let named = std::iter::once_with(|| self.named(self.files.len()));
-        let fitting = whole.chain(beginnings).chain(named).find(|text: &String| rows(text, size) <= room);
-        // One row stays empty, and one says how many are left out.
-        fitting.unwrap_or_else(|| self.named(room.saturating_sub(2).max(FILES_NAMED)))
+    /// The question without files and options, for a pager.
+    pub(super) fn in_full(&self, now: Timestamp) -> String {
+        self.body(now, usize::MAX).iter().map(|row| format!("{row}\n")).collect()
     }
 
-    /// The first files without what is in them.
-    fn named(&self, count: usize) -> String {
-        let (named, left) = self.files.split_at(count.min(self.files.len()));
-        let mut text: String = named.iter().map(|file| cut(file, 0, 0)).collect();
-        if !left.is_empty() {
-            text += &format!("{INDENT}{}\n", styled(FAINT, format_args!("… and {}", counted(left.len(), "more file"))));
+    /// The parts of it as rows of no more than so many columns.
+    pub(super) fn parts(&self, now: Timestamp, position: Option<&str>, wide: usize, level: Level, files: usize) -> Parts {
+        let title = match position {
+            Some(position) => format!("{position} · {}", self.title),
+            None => self.title.clone(),
+        };
+        let title = if level.is_roomy() { folded(&title, wide) } else { vec![fitted(&title, wide)] };
+        Parts {
+            title: if level.has_title() { styled_rows(STRONG, title) } else { Vec::new() },
+            body: self.body(now, wide),
+            files: files_in(&self.view.files, wide, files, level),
+            options: self.options.iter().map(|option| option.rows(wide, level)).collect(),
+            stop: self.stop_rows(wide, level),
         }
-        if text.is_empty() { text } else { format!("\n{text}") }
+    }
+
+    fn body(&self, now: Timestamp, wide: usize) -> Vec<String> {
+        let mut rows = folded(&self.text, wide);
+        for note in &self.notes {
+            let indented = format!("{NOTE} {}", note.replace('\n', "\n      "));
+            rows.extend(folded(&indented, wide).into_iter().map(|row| match row.strip_prefix(NOTE) {
+                Some(rest) => format!("{}{rest}", styled(WARNING, NOTE)),
+                None => row,
+            }));
+        }
+        rows.extend(self.view.deadline_line(now).into_iter().flat_map(|line| styled_rows(WARNING, folded(&line, wide))));
+        rows.extend(self.view.answered_before().into_iter().flat_map(|line| folded(&line, wide)));
+        rows
+    }
+
+    fn stop_rows(&self, wide: usize, level: Level) -> Vec<String> {
+        let Some(stop) = &self.stop else { return Vec::new() };
+        let line = format!("{INDENT}{stop} (Ctrl+C leaves it for later)");
+        match level.is_roomy() {
+            true => [String::new()].into_iter().chain(styled_rows(FAINT, folded(&line, wide))).collect(),
+            false => styled_rows(FAINT, vec![fitted(&line, wide)]),
+        }
     }
 }
 
-/// A file with no more than so many of its lines, which take no more than so many columns.
-fn cut(file: &FileView, most: usize, wide: usize) -> String {
-    let mut file = file.clone();
-    if let Some(preview) = &mut file.preview {
-        let omitted = preview.lines.len().saturating_sub(most);
-        preview.lines.truncate(most);
-        for line in &mut preview.lines {
-            *line = columns::fitted(&sanitize::line(&line.replace('\t', "    ")), wide.saturating_sub(BESIDE_LINES));
+impl OptionText {
+    fn rows(&self, wide: usize, level: Level) -> Vec<String> {
+        let line = format!("{INDENT}{}", self.line);
+        if !level.has_details() {
+            return vec![fitted(&line, wide)];
         }
-        // Its size says enough where none of its lines is shown.
-        preview.more = if most == 0 { 0 } else { preview.more + omitted };
+        let details = self.details.iter().map(|said| format!("{BELOW_OPTION}{}", crate::run_text::hanging(said, BELOW_OPTION)));
+        folded(&line, wide).into_iter().chain(details.flat_map(|said| folded(&said, wide))).collect()
     }
-    crate::run_text::file_text(&file, INDENT)
 }
 
-fn rows(text: &str, size: Size) -> usize {
-    columns::rows(&strip_str(text).to_string(), size.columns)
+/// Rows in a style, each of its own, so that a drawing may begin with any of them.
+pub(super) fn styled_rows(style: Style, rows: Vec<String>) -> Vec<String> {
+    rows.into_iter().map(|row| styled(style, row)).collect()
+}
+
+/// A line of a file behind its bar, in as many rows as it takes.
+pub(super) fn file_rows(line: &str, wide: usize) -> Vec<String> {
+    let bar = format!("{INDENT}{} ", styled(FAINT, "│"));
+    let text = sanitize::line(&line.replace('\t', "    ")).into_owned();
+    let room = wide.saturating_sub(INDENT.len() + 2).max(1);
+    let (mut rows, mut rest) = (Vec::new(), text.as_str());
+    loop {
+        let piece = columns::first(rest, room);
+        let end = if piece.is_empty() { rest.chars().next().map_or(0, char::len_utf8) } else { piece.len() };
+        rows.push(format!("{bar}{}", &rest[..end]));
+        rest = &rest[end..];
+        if rest.is_empty() {
+            return rows;
+        }
+    }
 }
 
 fn title(run: &Run, hold: &Hold) -> String {

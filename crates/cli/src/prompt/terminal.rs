@@ -1,7 +1,7 @@
 //! The terminal while somebody is asked: keys come one by one, and everything is as before when it is over.
 
 use super::key::{Decoder, Key};
-use crate::{live, print, signals};
+use crate::{live, signals};
 use lockgate_runner::driver::Halt;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
@@ -33,6 +33,7 @@ pub(crate) struct Terminal {
     during: Termios,
     decoder: Decoder,
     resized: tokio::signal::unix::Signal,
+    _keys: live::KeysTaken,
 }
 
 impl Terminal {
@@ -54,9 +55,9 @@ impl Terminal {
         let input = pipe::Receiver::from_owned_fd_unchecked(opened)?;
         let resized = signal(SignalKind::window_change())?;
         termios::tcsetattr(input.as_fd(), OptionalActions::Drain, &during)?;
-        let terminal = Self { input, name: path, before, during, decoder: Decoder::default(), resized };
+        let terminal = Self { input, name: path, before, during, decoder: Decoder::default(), resized, _keys: live::take_keys() };
         termios::tcflush(terminal.input.as_fd(), QueueSelector::IFlush)?;
-        print::terminal("\x1b[?2004h");
+        live::write_now("\x1b[?2004h");
         Ok(terminal)
     }
 
@@ -71,13 +72,14 @@ impl Terminal {
         }
     }
 
-    /// Stops this process as Ctrl+Z does elsewhere, with the terminal as it was, until it is set going again.
-    /// Says what that means.
+    /// Stops this process as Ctrl+Z does elsewhere, with the terminal as it was, until it is set going again. Says what that means.
+    /// Everything that was on the screen is drawn again then.
     pub(crate) async fn suspend(&mut self, meaning: &str) {
+        let hidden = live::hide();
         self.release();
-        print::terminal("\r\n");
         live::stop_with_others(meaning).await;
         self.retake();
+        drop(hidden);
     }
 
     /// The terminal itself, for a program that is started on it.
@@ -87,18 +89,20 @@ impl Terminal {
 
     /// Lends the terminal to a program until that ends, and gives it what it is to read. The program is in the group of this
     /// process, as are all that share a terminal: Ctrl+Z stops both. Ctrl+C is its own affair meanwhile. When this process is asked
-    /// to end, so is the program.
+    /// to end, so is the program. What happens meanwhile is printed afterwards.
     pub(crate) async fn lend(&mut self, command: &mut Command, input: Vec<u8>, halt: Option<&Halt>) -> io::Result<ExitStatus> {
+        let held_back = live::hold_back();
         self.release();
         let lent = signals::lend();
         let ended = until_it_ends(command, input, halt).await;
         self.retake();
         drop(lent);
+        drop(held_back);
         ended
     }
 
     fn release(&self) {
-        print::terminal("\x1b[?2004l");
+        live::write_now("\x1b[?2004l");
         self.set(&self.before);
     }
 
@@ -108,7 +112,7 @@ impl Terminal {
         if let Err(error) = termios::tcflush(self.input.as_fd(), QueueSelector::IFlush) {
             tracing::debug!(%error, "what was typed meanwhile is read as well");
         }
-        print::terminal("\x1b[?2004h");
+        live::write_now("\x1b[?2004h");
     }
 
     /// Sets how the terminal treats its input; one that is gone has no settings.
@@ -116,11 +120,6 @@ impl Terminal {
         if let Err(error) = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, settings) {
             tracing::debug!(%error, "the settings of the terminal stay as they are");
         }
-    }
-
-    /// How many characters fit on a line.
-    pub(crate) fn width(&self) -> usize {
-        self.size().0
     }
 
     /// How many characters fit on a line, and how many lines there are.

@@ -1,7 +1,7 @@
 //! The pictures of the terminal in the guide: what the program draws, at times and in windows that do not vary.
 
 use super::scripted_run::ScriptedRun;
-use crate::live::drawing;
+use crate::live::composed;
 use crate::prompt;
 use crate::tree::Size;
 
@@ -83,7 +83,7 @@ fn window((columns, rows): (u16, u16)) -> Size {
 /// The record and below it the tree.
 fn with_tree(play: &ScriptedRun, size: Size, lines: &[(&str, &str)]) -> String {
     let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());
-    format!("{}{}", play.rendered, drawing(&play.tree.rows(play.now(), size, &line_of)))
+    format!("{}{}", play.rendered, composed(None, Some(&play.tree), play.now(), size, &line_of).drawn())
 }
 
 fn building() -> ScriptedRun {
@@ -123,11 +123,11 @@ fn many_tasks(file: &'static str) -> Screen {
         .collect();
     let line_of = |address: &str| lines.iter().find(|(known, _)| known == address).map(|(_, line)| line.clone());
     let size = (80, 17);
-    let rows = play.tree.rows(play.now(), window(size), &line_of);
+    let frame = composed(None, Some(&play.tree), play.now(), window(size), &line_of);
     let rendered: Vec<&str> = play.rendered.lines().collect();
     // What was scrolled away is not in the picture.
     let last = rendered[rendered.len() - 7..].join("\n");
-    Screen::new(file, size, "", &format!("{last}\n{}", drawing(&rows)))
+    Screen::new(file, size, "", &format!("{last}\n{}", frame.drawn()))
 }
 
 fn checkpoint(file: &'static str) -> Screen {
@@ -148,7 +148,9 @@ fn checkpoint(file: &'static str) -> Screen {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without I/O needs nothing");
     let shown = runtime.block_on(async { prompt::HoldText::of(&play.run, &hold, &play.store().await).await });
     let shown = shown.expect("the store in memory has the shown files");
-    let size = (80, 28);
-    let text = format!("{}{}", play.rendered, prompt::asked(&shown, &hold, "Release", window(size)));
+    let size = (80, 36);
+    let panel = prompt::Panel::typed(shown, hold.options.len(), "Release");
+    let frame = composed(Some(&panel), Some(&play.tree), play.now(), window(size), &|_| None);
+    let text = format!("{}{}", play.rendered, frame.drawn());
     Screen::new(file, size, COMMAND, &text)
 }

@@ -18,7 +18,7 @@ use lockgate::phrases::first_line;
 use lockgate::pipeline::{gate_title, task_title};
 use lockgate::sanitize;
 use lockgate::view::{AgentView, Deadline, PhaseStatus, RunStatus};
-use lockgate_engine::id::{GateId, PhaseId, RunId, StepKey, TaskId};
+use lockgate_engine::id::{GateId, HoldId, PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::phase::{PhaseRun, TaskRun};
 use lockgate_engine::run::state::{GapState, GateRun, GateState, TaskState};
@@ -46,7 +46,7 @@ pub(crate) struct Tree {
     /// The gap check of the phase under way.
     gap: Option<GapNode>,
     /// The questions that wait.
-    questions: Vec<(String, Option<Deadline>)>,
+    questions: Vec<QuestionNode>,
     /// When the gates of the phase under way began; the state of the run does not say.
     gates_began: BTreeMap<GateId, Timestamp>,
 }
@@ -81,6 +81,14 @@ struct StepNode {
     parent: Option<TaskId>,
     /// The agent that works, and what it used.
     agent: Option<String>,
+}
+
+/// A question that waits.
+#[derive(Clone, Debug, PartialEq)]
+struct QuestionNode {
+    hold: HoldId,
+    text: String,
+    deadline: Option<Deadline>,
 }
 
 /// The gap check of the phase under way.
@@ -241,8 +249,10 @@ impl Tree {
             self.steps = steps;
         }
         self.gap = run.current.as_ref().and_then(|phase| self.gap_check(run, phase));
-        let asked = |hold: &&lockgate_engine::hold::Hold| {
-            (format!("{}@{}: {}", hold.id, hold.revision, first_line(&hold.prompt)), Deadline::of(hold))
+        let asked = |hold: &&lockgate_engine::hold::Hold| QuestionNode {
+            hold: hold.id.clone(),
+            text: format!("{}@{}: {}", hold.id, hold.revision, first_line(&hold.prompt)),
+            deadline: Deadline::of(hold),
         };
         self.questions = run.open_holds().iter().map(asked).collect();
     }

@@ -1,7 +1,7 @@
 //! The tree as rows. However many tasks there are, it is no taller and no wider than the window.
 
 use super::visible::{ALL_SHOWN, VisibleRow};
-use super::{GapNode, PhaseNode, StepNode, Tree};
+use super::{GapNode, PhaseNode, QuestionNode, StepNode, Tree};
 use crate::columns::{columns, fitted};
 use crate::print::{ERROR, FAINT, STRONG, WARNING, styled};
 use crate::style::Styled as _;
@@ -9,8 +9,8 @@ use anstyle::Style;
 use lockgate::graph::Mark;
 use lockgate::human_time::elapsed;
 use lockgate::sanitize;
-use lockgate::view::Deadline;
 use lockgate::view::RunStatus;
+use lockgate_engine::id::HoldId;
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Size {
 
 impl Size {
     /// How many rows the tree may take: what happened last stays in sight above it, and a row stays free for the cursor.
-    fn most_rows(self) -> usize {
+    pub(crate) fn most_rows(self) -> usize {
         (self.rows * 2 / 3).max(8).min(self.rows.saturating_sub(2))
     }
 }
@@ -123,12 +123,25 @@ impl Others {
 
 impl Tree {
     /// The tree as rows. `line_of` gives the last line that a step printed, by its address.
+    #[cfg(test)]
     pub(crate) fn rows(&self, now: Timestamp, size: Size, line_of: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-        let most = size.most_rows();
+        self.rows_in(now, size.columns, size.most_rows(), None, line_of)
+    }
+
+    /// The tree in no more than so many rows. A hold that is being asked about has none: its question is in sight.
+    pub(crate) fn rows_in(
+        &self,
+        now: Timestamp,
+        wide: usize,
+        most: usize,
+        asked: Option<&HoldId>,
+        line_of: &dyn Fn(&str) -> Option<String>,
+    ) -> Vec<String> {
+        let questions: Vec<&QuestionNode> = self.questions.iter().filter(|question| Some(&question.hold) != asked).collect();
         let (before, after) = self.around();
         let steps = self.shown_steps();
         let here = self.phases.iter().find(|phase| phase.current);
-        let needed = |steps: usize| 1 + usize::from(here.is_some()) + self.questions.len() + steps;
+        let needed = |steps: usize| 1 + usize::from(here.is_some()) + questions.len() + steps;
         let (shown_before, shown_after) =
             Others::chosen(most, (before.len(), after.len()), needed(steps.len()), needed(steps.len().min(2)));
         let mut rows = vec![self.heading(now)];
@@ -141,7 +154,7 @@ impl Tree {
             Others::None => {}
         }
         rows.extend(here.map(|phase| phase_row(phase, now, &self.counts())));
-        rows.extend(self.questions.iter().map(|(question, until)| asked(question, until.as_ref(), now)));
+        rows.extend(questions.iter().map(|question| question_row(question, now)));
         let room = most.saturating_sub(rows.len() + shown_after.rows(after.len()));
         let shown = if steps.len() > room { room.saturating_sub(1) } else { steps.len() };
         rows.extend(steps[..shown].iter().map(|step| shown_row(step, now, line_of)));
@@ -168,7 +181,7 @@ impl Tree {
         rows.truncate(most);
         let widest = rows.iter().skip(1).map(|row| row.indent + 2 + columns(row.name.whole())).max().unwrap_or(0).max(6 + NAME);
         // The last column stays free, because terminals go to the next row when it is filled.
-        rows.iter().map(|row| row.fitted(size.columns.saturating_sub(1), widest)).collect()
+        rows.iter().map(|row| row.fitted(wide.saturating_sub(1), widest)).collect()
     }
 
     /// The phases before and after the one under way.
@@ -233,15 +246,15 @@ fn many(mark: Mark, forms: Vec<String>) -> Row {
     }
 }
 
-fn asked(question: &str, until: Option<&Deadline>, now: Timestamp) -> Row {
-    let until = until.map(|until| format!(" ({})", sanitize::line(&until.words(now)))).unwrap_or_default();
+fn question_row(question: &QuestionNode, now: Timestamp) -> Row {
+    let until = question.deadline.as_ref().map(|until| format!(" ({})", sanitize::line(&until.words(now)))).unwrap_or_default();
     let mark = Mark::Asking;
     Row {
         indent: 4,
         sign: (mark.style(), mark.sign()),
         name: RowText::words(WARNING, "hold"),
         time: String::new(),
-        beside: RowText::words(WARNING, format!("{question}{until}")),
+        beside: RowText::words(WARNING, format!("{}{until}", question.text)),
     }
 }
 

@@ -112,11 +112,11 @@ fn without_a_pager_the_files_are_shown_page_by_page() {
     let mut screen = start(&project, &[("LOCKGATE_PAGER", "no-such-program-anywhere")]);
     screen.send("\x0f");
     screen.shows("Enter or Space: next page, q: back");
-    assert!(screen.text().contains("line 20") && !screen.text().contains("line 30"), "{}", screen.text());
+    assert!(screen.text().contains("line 15") && !screen.text().contains("line 30"), "{}", screen.text());
     screen.send(" ");
-    screen.until("the next page", |screen| screen.text().contains("line 40") && screen.text().contains("q: back"));
+    screen.until("the next page", |screen| screen.text().contains("line 35") && screen.text().contains("q: back"));
     screen.send("q");
-    screen.until("the prompt", |screen| screen.text().trim_end().ends_with("then Enter:"));
+    screen.until("the prompt", |screen| screen.input().ends_with("then Enter:"));
     screen.send("1\r");
     assert_eq!(screen.end(), 0, "{}", screen.text());
 }
@@ -146,9 +146,8 @@ fn feedback_is_written_in_the_editor_and_sent_with_enter() {
     screen.shows("Taken from the editor; Enter sends it.");
     screen.shows("> shorter␊and clearer");
     screen.send("\r");
-    screen.until("the question again", |screen| {
-        said(screen, "Checkpoint in phase") > 1 && screen.text().trim_end().ends_with("then Enter:")
-    });
+    screen
+        .until("the question again", |screen| said(screen, "Checkpoint in phase") > 1 && screen.input().ends_with("then Enter:"));
     screen.send("\x03");
     assert_eq!(screen.end(), 130);
     assert_eq!(project.events(&project.newest(), "answered")[0]["feedback"], "shorter\nand clearer");
@@ -171,10 +170,10 @@ fn an_editor_that_fails_or_writes_nothing_changes_nothing() {
         screen.shows("> typed");
         screen.send("\x07");
         screen.shows(reported);
-        screen.until("the line", |screen| screen.text().trim_end().ends_with("> typed"));
+        screen.until("the line", |screen| screen.input() == "> typed");
         screen.send("!\r");
         screen.until("the question again", |screen| {
-            said(screen, "Checkpoint in phase") > 1 && screen.text().trim_end().ends_with("then Enter:")
+            said(screen, "Checkpoint in phase") > 1 && screen.input().ends_with("then Enter:")
         });
         screen.send("\x03");
         assert_eq!(screen.end(), 130);

@@ -1,6 +1,7 @@
 //! The prompt at a real terminal.
 
 use crate::project::{PATIENCE, Project};
+use crate::screen::Screen;
 use expectrl::{Eof, Session, WaitStatus};
 
 pub(crate) const FLOW: &str = "
@@ -38,19 +39,6 @@ impl Terminal {
         command.env("TERM", "xterm-256color").env("NO_COLOR", "1");
         let mut session = Session::spawn(command).unwrap();
         session.set_expect_timeout(Some(PATIENCE));
-        Self { session }
-    }
-
-    /// The same, after a command has set the terminal up.
-    pub(crate) fn start_in(project: &Project, arguments: &[&str], setting_up: &str) -> Self {
-        let mut command = std::process::Command::new("sh");
-        // Whoever makes the terminal sets its size a little later; what is set up here must come after that.
-        let script = format!("read -r _ && {setting_up} && exec \"$LOCKGATE\" {}", arguments.join(" "));
-        command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
-        command.env("TERM", "xterm-256color").env("NO_COLOR", "1").env("USER", "tester");
-        let mut session = Session::spawn(command).unwrap();
-        session.set_expect_timeout(Some(PATIENCE));
-        session.send("\n").unwrap();
         Self { session }
     }
 
@@ -199,21 +187,17 @@ fn feedback_is_edited_with_the_cursor() {
 }
 
 #[test]
-fn the_input_line_stays_on_one_row_in_a_narrow_window() {
+fn in_a_narrow_window_what_is_typed_keeps_to_one_row() {
     let project = project();
-    let mut terminal = Terminal::start_in(&project, &["run", "flow.yaml"], "stty cols 30");
-    terminal.expect("then Enter:");
-    terminal.expect("> ");
-    terminal.send("\x1b[B");
-    terminal.expect("Publish");
-    terminal.send("\x15a text that is longer than the window is wide");
-    let drawn = terminal.expect("dow is wide");
-    for line in drawn.split('\r').filter_map(|line| line.strip_prefix("\x1b[K")) {
-        assert!(line.chars().count() < 30, "{line:?}");
-    }
-    terminal.send("\x151\r");
-    let (said, code) = terminal.end();
-    assert_eq!(code, 0, "{said}");
+    let mut screen = Screen::start(&project, (30, 24), &["run", "flow.yaml"]);
+    screen.until("the question", |screen| screen.text().contains("then Enter:") && screen.input() == ">");
+    screen.send("\x1b[B");
+    screen.until("the option", |screen| screen.input() == "> Publish");
+    screen.send("\x15a text that is longer than the window is wide");
+    screen.until("the end of the text", |screen| screen.input().ends_with("window is wide"));
+    assert!(screen.input().starts_with("> …") && screen.input().chars().count() < 30, "{}", screen.text());
+    screen.send("\x151\r");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
 }
 
 #[test]

@@ -68,9 +68,10 @@ fn after_ctrl_z_and_fg_the_draft_and_its_hints_are_redrawn() {
     screen.shows("stopped with ");
     screen.send("\n");
     screen.until("the clear screen", |screen| !screen.text().contains("stopped with"));
-    shows_all(&mut screen, &["Is it good?", "2. Again", "then Enter: Again", "Feedback: ", "Alt+Enter", "> much shor"]);
+    let parts = ["Is it good?", "2. Again", "Ctrl+O shows", "then Enter: Again", "Feedback: ", "Alt+Enter", "> much shor"];
+    shows_all(&mut screen, &parts);
     screen.send("ter\r");
-    screen.until("the next question", |screen| screen.text().trim_end().ends_with("then Enter:"));
+    screen.until("the next question", |screen| screen.input().ends_with("then Enter:"));
     screen.send("4\r");
     screen.shows("ended with 2");
     assert_eq!(project.events(&project.newest(), "answered")[0]["feedback"], "much shorter");
@@ -87,23 +88,33 @@ fn escape_returns_to_the_options_and_keeps_the_draft() {
     screen.shows("> much shorter");
     screen.send("\x1b");
     screen.shows("Your feedback is kept");
-    screen.until("the question", |screen| screen.text().trim_end().ends_with("then Enter:"));
+    screen.until("the question", |screen| screen.input().ends_with("then Enter:"));
+    // The options are in sight again, once.
+    for part in ["Is it good?", "1. Publish", "2. Again", "3. Accept", "4. Stop"] {
+        assert_eq!(
+            screen.rows().iter().filter(|row| row.contains(part) && !row.contains("hold ")).count(),
+            1,
+            "{part}: {}",
+            screen.text()
+        );
+    }
+    assert!(!screen.text().contains("Feedback: "), "{}", screen.text());
     // Whichever option it is said with.
     for option in ["3\r", "2\r"] {
         screen.send(option);
-        screen.until("the draft", |screen| screen.text().trim_end().ends_with("\n> much shorter"));
+        screen.until("the draft", |screen| screen.input() == "> much shorter");
         screen.send("\x1b");
-        screen.until("the question", |screen| screen.text().trim_end().ends_with("then Enter:"));
+        screen.until("the question", |screen| screen.input().ends_with("then Enter:"));
     }
     screen.send("2\r");
-    screen.until("the draft", |screen| screen.text().trim_end().ends_with("\n> much shorter"));
+    screen.until("the draft", |screen| screen.input() == "> much shorter");
     screen.send(", please\r");
     screen.shows("(execution 2)");
-    screen.until("the next question", |screen| screen.text().trim_end().ends_with("then Enter:"));
+    screen.until("the next question", |screen| screen.input().ends_with("then Enter:"));
     screen.send("2\r");
-    screen.until("an empty draft", |screen| screen.text().trim_end().ends_with("\n>"));
+    screen.until("an empty draft", |screen| screen.input() == ">");
     screen.send("\x1b");
-    screen.until("the question", |screen| screen.text().trim_end().ends_with("then Enter:"));
+    screen.until("the question", |screen| screen.input().ends_with("then Enter:"));
     screen.send("4\r");
     assert_eq!(screen.end(), 2, "{}", screen.text());
     assert_eq!(project.events(&project.newest(), "answered")[0]["feedback"], "much shorter, please");
@@ -122,7 +133,7 @@ fn late_feedback_is_kept_as_a_draft_when_the_question_is_asked_again() {
     screen.send("\r");
     shows_all(&mut screen, &["@2)", "Your feedback is kept"]);
     screen.send("3\r");
-    screen.until("the draft", |screen| screen.text().trim_end().ends_with("\n> much shorter"));
+    screen.until("the draft", |screen| screen.input() == "> much shorter");
     screen.send("\x03");
     assert_eq!(screen.end(), 130);
 }
@@ -135,7 +146,7 @@ fn hints_wrap_between_words() {
         let mut screen = Screen::shell(&project, (columns, 40), script, &[("EDITOR", "true")]);
         screen.shows("then Enter:");
         screen.send("2\r");
-        screen.until("the draft", |screen| screen.text().contains("Feedback: ") && screen.text().trim_end().ends_with("\n>"));
+        screen.until("the draft", |screen| screen.text().contains("Feedback: ") && screen.input() == ">");
         let rows = screen.rows();
         let first = rows.iter().position(|row| row.starts_with("Feedback: ")).unwrap();
         let hint: Vec<&str> = rows[first..].iter().map(|row| row.trim_end()).take_while(|row| *row != ">").collect();
@@ -165,7 +176,7 @@ fn the_question_and_options_stay_visible_below_long_files() {
         assert_eq!(screen.text().contains("│ line 1 of"), rows > 18, "{columns}x{rows}:\n{}", screen.text());
         // Also while feedback is written.
         screen.send("2\r");
-        screen.until("the draft", |screen| screen.text().contains("Feedback: ") && screen.text().trim_end().ends_with("\n>"));
+        screen.until("the draft", |screen| screen.text().contains("Feedback: ") && screen.input() == ">");
         for part in seen {
             assert!(screen.text().contains(part), "{columns}x{rows} lacks {part}:\n{}", screen.text());
         }
@@ -200,21 +211,19 @@ fn after_paging_through_the_files_the_question_is_shown_again() {
         files.is_some_and(|files| text[files..].contains("Is it good?") && text[files..].contains("Ctrl+O shows"))
     };
     let no_pager = [("PAGER", "no-such-pager")];
-    let mut screen = Screen::shell(&project, WINDOW, "exec \"$LOCKGATE\" run flow.yaml", &no_pager);
+    let mut screen = Screen::shell(&project, (80, 50), "exec \"$LOCKGATE\" run flow.yaml", &no_pager);
     screen.shows("then Enter:");
     screen.send("\x0f");
-    screen.until("the question again", |screen| below_the_files(screen) && screen.text().trim_end().ends_with("then Enter:"));
+    screen.until("the question again", |screen| below_the_files(screen) && screen.input().ends_with("then Enter:"));
     screen.send("\x04");
     assert_eq!(screen.end(), 3);
     // The same where a command asks whether its answer is meant.
     let hold = project.waiting_hold();
     let command = format!("exec \"$LOCKGATE\" answer {} Publish", hold.split('@').next().unwrap());
-    let mut screen = Screen::shell(&project, WINDOW, &command, &no_pager);
+    let mut screen = Screen::shell(&project, (80, 50), &command, &no_pager);
     screen.shows("[y/N]");
     screen.send("\x0f");
-    screen.until("the question again", |screen| {
-        below_the_files(screen) && screen.text().trim_end().ends_with("\nAnswer \"Publish\"? [y/N]")
-    });
+    screen.until("the question again", |screen| below_the_files(screen) && screen.input() == "Answer \"Publish\"? [y/N]");
     screen.send("y\r");
     assert_eq!(screen.end(), 0, "{}", screen.text());
 }

@@ -73,6 +73,42 @@ impl Screen {
         self.resize((columns, rows));
     }
 
+    /// Makes the window narrower or wider as terminals do that break long rows: each becomes as many as it needs, the cursor stays with
+    /// its character, and what no longer fits is scrolled away.
+    pub(crate) fn reflow(&mut self, columns: u16) {
+        let (height, _) = self.parser.screen().size();
+        let (cursor_row, cursor_column) = self.parser.screen().cursor_position();
+        let mut rows = self.history();
+        let above = rows.len().saturating_sub(self.rows().iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1));
+        let cursor_row = above + usize::from(cursor_row);
+        rows.resize(rows.len().max(cursor_row + 1), String::new());
+        let (mut pieces, mut cursor) = (Vec::new(), (0, 0));
+        for (at, row) in rows.iter().enumerate() {
+            if at == cursor_row {
+                let column = usize::from(cursor_column);
+                cursor = (pieces.len() + column / usize::from(columns), column % usize::from(columns));
+            }
+            let characters: Vec<char> = row.chars().collect();
+            pieces.extend(characters.chunks(columns.into()).map(|piece| piece.iter().collect::<String>()));
+            if characters.is_empty() {
+                pieces.push(String::new());
+            }
+        }
+        pieces.resize(pieces.len().max(cursor.0 + 1), String::new());
+        self.parser = vt100::Parser::new(height, columns, SCROLLED);
+        self.parser.process(pieces.join("\r\n").as_bytes());
+        let up = pieces.len() - 1 - cursor.0;
+        self.parser.process(if up > 0 { format!("\r\x1b[{up}A") } else { "\r".to_owned() }.as_bytes());
+        self.parser.process(if cursor.1 > 0 { format!("\x1b[{}C", cursor.1) } else { String::new() }.as_bytes());
+        self.session.set_window_size(columns, height).unwrap();
+    }
+
+    /// The row that the cursor is in: where a person types.
+    pub(crate) fn input(&self) -> String {
+        let row = usize::from(self.parser.screen().cursor_position().0);
+        self.rows().get(row).map_or("", |row| row.trim_end()).to_owned()
+    }
+
     /// What is on the screen.
     pub(crate) fn text(&self) -> String {
         self.parser.screen().contents()

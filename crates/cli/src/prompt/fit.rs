@@ -1,0 +1,187 @@
+//! How a question is fitted into the rows of a window: what gives way first, and what never does.
+//!
+//! Where there is no room for everything, the contents of files give way first, then empty rows and what is said about options, then hints,
+//! then the title. The options, the beginning of the question and the row to type in stay. What is left out is said to be.
+
+use super::show::{INDENT, file_rows, styled_rows};
+use crate::columns::{columns, fitted};
+use crate::print::{FAINT, STRONG, styled};
+use anstream::adapter::strip_str;
+use lockgate::sanitize;
+use lockgate::view::FileView;
+use lockgate_engine::words::counted;
+
+/// So many files are named however small the window is.
+const FILES_NAMED: usize = 3;
+
+/// Fewer whole lines than this say less of a file than the beginnings of more.
+const LINES_WORTH_THEIR_ROWS: usize = 3;
+
+/// So many rows of a longer question are shown before something else gives way.
+const LEAST_OF_A_QUESTION: usize = 3;
+
+/// How much of a question is shown, from all of it to the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    /// Everything, with empty rows between the parts.
+    Roomy,
+    /// Without empty rows, and of files only the names.
+    Dense,
+    /// Without what is said about the options; files are counted.
+    Short,
+    /// Without hints.
+    Bare,
+    /// The beginning of the question, the options, and the row to type in.
+    Least,
+}
+
+impl Level {
+    pub(super) fn is_roomy(self) -> bool {
+        self == Self::Roomy
+    }
+
+    pub(super) fn has_details(self) -> bool {
+        self <= Self::Dense
+    }
+
+    pub(super) fn has_hints(self) -> bool {
+        self <= Self::Short
+    }
+
+    pub(super) fn has_title(self) -> bool {
+        self <= Self::Bare
+    }
+}
+
+/// The rows of a question, part by part.
+pub(super) struct Parts {
+    pub(super) title: Vec<String>,
+    pub(super) body: Vec<String>,
+    pub(super) files: Vec<String>,
+    /// The rows of each option.
+    pub(super) options: Vec<Vec<String>>,
+    pub(super) stop: Vec<String>,
+}
+
+impl Parts {
+    /// How many rows there are without those of the question itself.
+    pub(super) fn rows_beside_body(&self, level: Level) -> usize {
+        let options: usize = self.options.iter().map(Vec::len).sum();
+        let gap = usize::from(level.is_roomy() && options > 0);
+        self.title.len() + self.files.len() + gap + options + self.stop.len()
+    }
+
+    /// How many rows of the question must be in sight for a level to do.
+    pub(super) fn least_body(&self, level: Level) -> usize {
+        match level {
+            Level::Roomy | Level::Dense | Level::Short => self.body.len().min(LEAST_OF_A_QUESTION),
+            Level::Bare | Level::Least => self.body.len().min(1),
+        }
+    }
+
+    /// All rows, in no more than so many. Of a question that is too long the beginning is shown, and of too many options those around
+    /// the one that is chosen.
+    pub(super) fn rows(mut self, room: usize, level: Level, chosen: Option<usize>, wide: usize) -> Vec<String> {
+        self.cut_options(room.saturating_sub(self.least_body(level)), chosen, wide);
+        let beside = self.rows_beside_body(level);
+        if beside + self.body.len() > room {
+            let kept = room.saturating_sub(beside + 1);
+            let left = self.body.len() - kept;
+            self.body.truncate(kept);
+            let said = format!("… and {}: Ctrl+O shows all", counted(left, "more row"));
+            self.body.push(styled(FAINT, fitted(&said, wide)));
+        }
+        let mut rows = self.title;
+        rows.extend(self.body);
+        rows.extend(self.files);
+        if level.is_roomy() && !self.options.is_empty() {
+            rows.push(String::new());
+        }
+        rows.extend(self.options.into_iter().flatten());
+        rows.extend(self.stop);
+        rows
+    }
+
+    /// Leaves out options that are far from the one that is chosen, until the rest fits.
+    fn cut_options(&mut self, room: usize, chosen: Option<usize>, wide: usize) {
+        let others = self.title.len() + self.files.len() + self.stop.len();
+        let most = room.saturating_sub(others).max(1);
+        let count = self.options.len();
+        if self.options.iter().map(Vec::len).sum::<usize>() <= most || self.options.iter().any(|rows| rows.len() > 1) {
+            return;
+        }
+        let kept = most.saturating_sub(1).max(1);
+        let first = chosen.unwrap_or(0).saturating_sub(kept / 2).min(count - kept);
+        self.options = self.options.drain(first..first + kept).collect();
+        let said = format!("{INDENT}… {} more: number, label or arrows", count - kept);
+        self.options.push(vec![styled(FAINT, fitted(&said, wide))]);
+    }
+}
+
+/// The files in so many rows: with fewer lines of each, then with the beginnings of lines, then without any, then only the first of
+/// them, then only how many there are.
+pub(super) fn files_in(files: &[FileView], wide: usize, room: usize, level: Level) -> Vec<String> {
+    match level {
+        _ if files.is_empty() => Vec::new(),
+        Level::Roomy => {
+            let longest = files.iter().filter_map(|file| Some(file.preview.as_ref()?.lines.len())).max().unwrap_or(0);
+            let all = |most: usize, is_whole: bool| -> Vec<String> {
+                files.iter().flat_map(|file| [String::new()].into_iter().chain(file_with(file, most, wide, is_whole))).collect()
+            };
+            let whole = (LINES_WORTH_THEIR_ROWS.min(longest).max(1)..=longest).rev().map(|most| all(most, true));
+            let beginnings = (1..=longest).rev().map(|most| all(most, false));
+            let named = |count| [String::new()].into_iter().chain(named(files, count, wide)).collect();
+            let all_named = std::iter::once_with(|| named(files.len()));
+            let fitting = whole.chain(beginnings).chain(all_named).find(|rows| rows.len() <= room);
+            // One row stays empty, and one says how many are left out.
+            fitting.unwrap_or_else(|| named(room.saturating_sub(2).max(FILES_NAMED)))
+        }
+        Level::Dense => named(files, FILES_NAMED, wide),
+        Level::Short | Level::Bare => {
+            let said = format!("{INDENT}{}: Ctrl+O shows what is in them", counted(files.len(), "file"));
+            vec![styled(FAINT, fitted(&said, wide))]
+        }
+        Level::Least => Vec::new(),
+    }
+}
+
+/// The first files without what is in them.
+fn named(files: &[FileView], count: usize, wide: usize) -> Vec<String> {
+    let (named, left) = files.split_at(count.min(files.len()));
+    let mut rows: Vec<String> = named.iter().map(|file| heading(file, wide)).collect();
+    if !left.is_empty() {
+        let said = format!("{INDENT}… and {}", counted(left.len(), "more file"));
+        rows.push(styled(FAINT, fitted(&said, wide)));
+    }
+    rows
+}
+
+/// A file with no more than so many of its lines.
+fn file_with(file: &FileView, most: usize, wide: usize, is_whole: bool) -> Vec<String> {
+    let mut rows = vec![heading(file, wide)];
+    let Some(preview) = &file.preview else { return rows };
+    for line in preview.lines.iter().take(most) {
+        let line_rows = file_rows(line, wide);
+        match is_whole || line_rows.len() == 1 {
+            true => rows.extend(line_rows),
+            false => {
+                let text = sanitize::line(&line.replace('\t', "    ")).into_owned();
+                rows.extend(file_rows(&fitted(&text, wide.saturating_sub(INDENT.len() + 2)), wide));
+            }
+        }
+    }
+    let more = preview.more + preview.lines.len().saturating_sub(most);
+    if more > 0 {
+        rows.extend(styled_rows(FAINT, vec![fitted(&format!("{INDENT}│ … and {}", counted(more, "more line")), wide)]));
+    }
+    rows
+}
+
+fn heading(file: &FileView, wide: usize) -> String {
+    let size = file.preview.as_ref().map(|preview| format!(" ({})", sanitize::line(&preview.size))).unwrap_or_default();
+    let lead = format!("{INDENT}file ");
+    let path = sanitize::line(&file.path);
+    let room = wide.saturating_sub(columns(&lead) + columns(&size));
+    let row = format!("{lead}{}{size}", styled(STRONG, fitted(&path, room.max(1))));
+    if columns(&strip_str(&row).to_string()) <= wide { row } else { fitted(&format!("{lead}{path}"), wide) }
+}
