@@ -329,7 +329,7 @@ impl Run {
                         | TaskState::Done
                         | TaskState::Skipped
                         | TaskState::FannedOut
-                        | TaskState::Held
+                        | TaskState::Blocked
                         | TaskState::Omitted { .. } => task.next_reason,
                     };
                     TaskState::Waiting
@@ -379,7 +379,7 @@ impl Run {
         for index in 0..phase.tasks.len() {
             let task = &mut phase.tasks[index];
             task.hold = task.hold.take().filter(is_open);
-            if task.hold.is_none() && task.state == TaskState::Held {
+            if task.hold.is_none() && task.state == TaskState::Blocked {
                 phase.set(index, TaskState::Waiting);
             }
         }

@@ -37,7 +37,7 @@ impl Run {
                 | TaskState::Done
                 | TaskState::Skipped
                 | TaskState::FannedOut
-                | TaskState::Held
+                | TaskState::Blocked
                 | TaskState::Omitted { .. }
                 | TaskState::Tolerated(_) => {}
             }

@@ -358,7 +358,7 @@ fn why(state: &TaskState) -> Option<String> {
         | TaskState::Done
         | TaskState::Skipped
         | TaskState::FannedOut
-        | TaskState::Held => None,
+        | TaskState::Blocked => None,
     }
 }
 

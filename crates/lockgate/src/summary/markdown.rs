@@ -169,7 +169,7 @@ fn row(name: String, task: &StepSummary) -> Row {
         | StepStatus::Done
         | StepStatus::Skipped
         | StepStatus::FannedOut
-        | StepStatus::Held
+        | StepStatus::Blocked
         | StepStatus::Omitted
         | StepStatus::Repeated
         | StepStatus::HandedOver

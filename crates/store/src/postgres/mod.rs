@@ -46,7 +46,7 @@ use crate::store::{
     StoredValue, Unreferenced, refuse_misuse,
 };
 use address::Address;
-use changes::{Changes, Checked};
+use changes::Changes;
 use connection::Connection;
 use drivers::Drivers;
 use lockgate_engine::digest::Digest;
@@ -89,7 +89,7 @@ impl StoreParts {
         let writer = || Writer::new(Connection::new(address.clone(), writer::SETTINGS), drivers.clone(), changes.clone());
         let writers = Writers::begin(writer, opener);
         tokio::spawn(changes.clone().notify(connection.clone()));
-        tokio::spawn(changes.clone().check(connection.clone(), Checked::new(snapshot)));
+        tokio::spawn(changes.clone().check(connection.clone(), snapshot));
         Ok(Arc::new(Self { connection, writers, drivers, changes }))
     }
 

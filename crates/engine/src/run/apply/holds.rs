@@ -173,7 +173,7 @@ impl Run {
             all.completed = completed;
             exchange.handover = Some(Box::new(all));
             exchange.response = None;
-            TaskState::Held
+            TaskState::Blocked
         })
     }
 
