@@ -165,14 +165,18 @@ impl Store for PostgresStore {
         Box::pin(async move { self.parts.writers.release(run, epoch).await })
     }
 
+    fn abandon(&self, run: &RunId, epoch: u64) {
+        self.parts.writers.abandon(run.clone(), epoch);
+    }
+
     fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
         self.ask(move |parts| async move { parts.drivers.undriven(&parts.connection, limit).await })
     }
 
-    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+    fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>> {
         Box::pin(async move {
             self.register().await?;
-            self.parts.writers.claim_first(runs.iter().map(|run| run.as_str().to_owned()).collect()).await
+            self.parts.writers.claim_any(runs.to_vec(), limit).await
         })
     }
 
