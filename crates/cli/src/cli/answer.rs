@@ -84,6 +84,15 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
 
 /// Goes on with the run, unless the process that drives it does: then what was asked is done with the answer.
 async fn continue_run(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Result<Exit, CommandError> {
+    // A run that was left to the background stays there: continuing it here, too, would race with the process that has been woken by the answer.
+    let state = load(project.store(), run).await?;
+    if state.detached && state.status() == Status::Running {
+        background::ensure_driven(project, run).await.map(drop)?;
+        if json {
+            print::json(&super::status::view_of(project, run).await?);
+        }
+        return Ok(Exit::Done);
+    }
     // A driver that was about to end does not see the answer any more; once it is gone, the run goes on here.
     for _ in 0..MAX_POLLS {
         if project.store().driver_of(run).await?.is_none() || !is_checking(project, hold).await? {

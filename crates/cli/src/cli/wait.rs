@@ -58,6 +58,9 @@ async fn until_stopped(project: &Project, run: &RunId) -> Result<Exit, CommandEr
                 }
                 Status::Waiting => return Ok(drive::waiting(&state)),
                 Status::Running if now.is_interrupted() => {
+                    if !project.is_abandoned(run).await? {
+                        continue;
+                    }
                     drive::print_stopped(&state);
                     return Ok(Exit::Waiting);
                 }

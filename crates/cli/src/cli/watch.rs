@@ -67,6 +67,13 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
     let mut rendered = None;
     loop {
         let now = run_status(project.store(), run).await?;
+        if now.is_interrupted() {
+            // Between an answer and the process that continues the run in the background, no process drives it.
+            tokio::select! {
+                abandoned = project.is_abandoned(run) => if !abandoned? { continue },
+                () = halt.halted() => return Ok(Exit::by_signal(halt.signal())),
+            }
+        }
         let view = super::status::view_of(project, run).await?;
         let view = serde_json::to_value(&view).unwrap_or_default();
         if rendered.as_ref() != Some(&view) {
@@ -108,6 +115,10 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, C
             return drive::ended(project.store(), &state).await;
         }
         if now.is_interrupted() && !rendered {
+            tokio::select! {
+                abandoned = project.is_abandoned(run) => if !abandoned? { continue },
+                () = halt.halted() => return Ok(Exit::by_signal(halt.signal())),
+            }
             print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
         }
         rendered = now.is_interrupted();
@@ -183,7 +194,11 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
 /// What happened shortly before the present.
 async fn earlier(store: &dyn Store, state: &Run) -> Result<Vec<Entry>, CommandError> {
     let commits = store.commits(&state.id, state.version.saturating_sub(REPLAYED_EVENTS), COMMITS).await?;
-    Ok(commits.iter().filter_map(|sealed| sealed.open().ok()).flat_map(|commit| commit.entries).collect())
+    let mut entries = Vec::new();
+    for sealed in &commits {
+        entries.extend(sealed.open()?.entries);
+    }
+    Ok(entries)
 }
 
 /// Brings a state up to what the store holds, commit by commit.

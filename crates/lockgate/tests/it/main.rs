@@ -1,3 +1,4 @@
 //! The library as an embedding program uses it.
 
 mod many_runs;
+mod ownership;
