@@ -63,6 +63,11 @@ impl CommandError {
         Self { error: self.error.placed(code, place), reported: self.reported }
     }
 
+    /// What went wrong.
+    pub(crate) fn error(&self) -> &Error {
+        &self.error
+    }
+
     /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of_error(self.error.code())
