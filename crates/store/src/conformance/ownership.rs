@@ -121,7 +121,7 @@ pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backe
     assert_eq!(other.claim_next(&|run| run.as_str() == "aaaa", 1).await, Ok(vec![]), "a live process drives it");
     for process in [&store, &other] {
         assert_eq!(process.undriven(9).await.unwrap(), [b.clone(), d.clone()], "neither lists what it drives itself");
-        assert_eq!(process.undriven(1).await.unwrap(), [b.clone()]);
+        assert_eq!(process.undriven(1).await, Ok(vec![b.clone()]));
     }
     store.release(&a, 1).await.unwrap();
     assert_eq!(other.claim_next(&any, 0).await, Ok(vec![]));
@@ -141,7 +141,7 @@ pub async fn a_run_that_this_process_drives_cannot_be_claimed_here_again(backend
     let appended = store.append(claiming(&scribe, &*store, "two")).await;
     assert!(matches!(&appended, Err(AppendError::DrivenBy(info)) if info.driver == *store.driver()), "{appended:?}");
     assert_eq!(store.undriven(9).await, Ok(vec![]));
-    assert_eq!(store.claim_any(&[scribe.run.clone()], 1).await, Ok(vec![]));
+    assert_eq!(store.claim_any(std::slice::from_ref(&scribe.run), 1).await, Ok(vec![]));
     store.release(&scribe.run, epoch).await.unwrap();
     let claimed = store.append(claiming(&scribe, &*store, "two")).await.unwrap();
     assert_eq!(claimed, Some(epoch + 1), "it was free, and the commit claimed it");
