@@ -5,7 +5,8 @@
 
 use crate::error::CommandError;
 use crate::open::{Project, place};
-use lockgate::select;
+use lockgate::code::Code;
+use lockgate::{Error, select};
 use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::command::{Actor, Caller, Channel};
 use lockgate_engine::run::refusal::Refusal;
@@ -94,22 +95,43 @@ pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> 
 }
 
 async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, refusal: Refusal) -> CommandError {
-    // Where there is no project, or none that can be opened, there is no history that could record it.
-    let Ok(project) = crate::open::open(root) else { return refusal.into() };
+    let unrecorded = |refusal: Refusal, error: &Error| {
+        CommandError::from(refusal).help(format!("this attempt could not be recorded: {}", error.message()))
+    };
+    let project = match crate::open::open(root) {
+        Ok(project) => project,
+        // Where there is no project, there is no history that could record it.
+        Err(error) if matches!(error.error().code(), Code::ProjectNotFound | Code::DatabaseNotFound) => return refusal.into(),
+        Err(error) => return unrecorded(refusal, error.error()),
+    };
     match subject(&project, &decision.about).await {
-        Some((run, hold)) => project.refuse(actor, &run, decision.what, hold.as_ref(), refusal).await.into(),
-        None => project.refuse_about_project(actor, decision.what, refusal).await.into(),
+        Ok(Some((run, hold))) => project.refuse(actor, &run, decision.what, hold.as_ref(), refusal).await.into(),
+        Ok(None) => project.refuse_about_project(actor, decision.what, refusal).await.into(),
+        Err(error) => unrecorded(refusal, &error),
     }
 }
 
 /// The run and the hold that an attempt is about.
-async fn subject(project: &Project, about: &Subject<'_>) -> Option<(RunId, Option<HoldId>)> {
-    match about {
-        Subject::Run(named) => select::run_or_ended(project.store(), named).await.ok().map(|found| (found.row.run, None)),
+async fn subject(project: &Project, about: &Subject<'_>) -> Result<Option<(RunId, Option<HoldId>)>, Error> {
+    let named = match about {
+        Subject::Run(named) => select::run_or_ended(project.store(), named).await.map(|found| Some((found.row.run, None))),
         Subject::Hold(named) => match select::hold_name(named) {
-            Ok(name) => select::hold(project.store(), &name).await.ok().map(|found| (found.row.run, Some(found.row.hold))),
-            Err(_) => None,
+            Ok(name) => select::hold(project.store(), &name).await.map(|found| Some((found.row.run, Some(found.row.hold)))),
+            Err(error) => Err(error),
         },
-        Subject::Project => None,
+        Subject::Project => Ok(None),
+    };
+    match named {
+        // A name that means nothing, or several things, is about the project.
+        Err(error) if is_about_the_name(&error) => Ok(None),
+        named => named,
     }
+}
+
+/// Whether nothing is wrong but the name of what was meant.
+fn is_about_the_name(error: &Error) -> bool {
+    matches!(
+        error.code(),
+        Code::RunNotFound | Code::HoldNotFound | Code::RevisionNotFound | Code::AmbiguousName | Code::RunEnded | Code::HoldClosed
+    )
 }

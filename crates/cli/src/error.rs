@@ -57,6 +57,11 @@ impl CommandError {
         if codes.contains(&self.error.code()) { self.help(help) } else { self }
     }
 
+    /// What went wrong.
+    pub(crate) fn error(&self) -> &Error {
+        &self.error
+    }
+
     /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of_error(self.error.code())

@@ -6,18 +6,24 @@ use crate::run_status::{Changes, run_status};
 use crate::view::RunStatus;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::index::HoldRow;
+use lockgate_engine::run::index::{HoldRow, TimerKind};
+use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::load;
 use lockgate_store::{DriverInfo, HoldFilter, Page};
+use std::collections::BTreeSet;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// How long a run that is left to workers may lack one before it counts as interrupted: between an answer and the worker that continues
 /// the run, no process drives it.
 const HANDOVER: Duration = Duration::from_secs(2);
 
+/// How many runs are read first to see whether any of them is driven.
+const FIRST_LISTED: usize = 64;
+
 impl Project {
-    /// Waits until a run has ended, waits for a person, or is interrupted because no process drives it.
+    /// Waits until a run has ended, waits for a person, or is interrupted because no process drives it and none is about to. A run that is left to workers
+    /// is waited for while they are busy with others.
     pub async fn wait(&self, run: &RunId) -> Result<RunStatus, Error> {
         let mut changes = Changes::of(self.store(), run);
         loop {
@@ -25,16 +31,10 @@ impl Project {
             if status.has_ended() || status.is_waiting() {
                 return Ok(status);
             }
-            if status.is_interrupted() {
-                if !load(self.store(), run).await?.detached {
-                    return Ok(status);
-                }
-                match tokio::time::timeout(HANDOVER, changes.next()).await {
-                    Ok(changed) => changed?,
-                    Err(_) => return Ok(status),
-                }
-            } else {
+            if !status.is_interrupted() {
                 changes.next().await?;
+            } else if self.is_abandoned(run).await? {
+                return Ok(status);
             }
         }
     }
@@ -51,10 +51,47 @@ impl Project {
             if driver.is_none() || !self.store().commits(run, version, 1).await?.is_empty() {
                 return Ok(driver);
             }
-            match tokio::time::timeout_at(deadline, changes.next()).await {
+            match timeout_at(deadline, changes.next()).await {
                 Ok(changed) => changed?,
                 Err(_) => return Ok(driver),
             }
+        }
+    }
+
+    /// Whether a run could continue, and no process drives it or is about to. A run that is left to workers counts as abandoned only when none has taken it
+    /// after a moment, and none drives any other run of this project either.
+    pub async fn is_abandoned(&self, run: &RunId) -> Result<bool, Error> {
+        let mut changes = Changes::of(self.store(), run);
+        let mut deadline = Instant::now() + HANDOVER;
+        loop {
+            if !run_status(self.store(), run).await?.is_interrupted() {
+                return Ok(false);
+            }
+            if !load(self.store(), run).await?.detached {
+                return Ok(true);
+            }
+            match timeout_at(deadline, changes.next()).await {
+                Ok(changed) => changed?,
+                Err(_) if self.workers_are_busy().await? => deadline = Instant::now() + HANDOVER,
+                Err(_) => return Ok(true),
+            }
+        }
+    }
+
+    /// Whether a live process drives any of the runs of this project that were left to workers.
+    async fn workers_are_busy(&self) -> Result<bool, Error> {
+        let mut limit = FIRST_LISTED;
+        loop {
+            // They come before all other timers.
+            let timers = self.store().timers(Timestamp::from_millis(0), limit).await?;
+            let all = timers.len() < limit;
+            let undriven: BTreeSet<RunId> = self.store().undriven(limit).await?.into_iter().collect();
+            let mut wanted = timers.iter().filter(|timer| timer.kind.is(TimerKind::Drive)).map(|timer| &timer.run);
+            let is_busy = wanted.any(|run| !undriven.contains(run) && self.root.run_dir(run).is_dir());
+            if all || is_busy {
+                return Ok(is_busy);
+            }
+            limit = limit.saturating_mul(4);
         }
     }
 

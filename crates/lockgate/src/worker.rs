@@ -18,6 +18,7 @@ use lockgate_runner::notifications::{Kind, Notification, Reporter, StepOutcome};
 use lockgate_runner::process::{become_subreaper, keep_reaping};
 use lockgate_runner::root::{Root, Step};
 use lockgate_runner::runtime::Runtime;
+use lockgate_store::StoreError;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -58,6 +59,11 @@ pub enum Report {
         /// Which.
         worktree: WorktreeView,
     },
+    /// What it left in worktrees could not be found out.
+    NoWorktrees {
+        /// Why.
+        error: String,
+    },
     /// The summary of a plan was written.
     Summary {
         /// Where it is.
@@ -70,7 +76,7 @@ pub enum Report {
     },
 }
 
-/// Hears what becomes of the runs that a worker drives. A panic in it ends the driver of that run, and nothing else.
+/// Hears what becomes of the runs that a worker drives. A panic in it ends the driver of that run, if there is one, and nothing else.
 pub trait Observer: Send + Sync + 'static {
     /// Something became of a run.
     fn report(&self, run: &RunId, at: Timestamp, report: &Report);
@@ -79,6 +85,16 @@ pub trait Observer: Send + Sync + 'static {
     fn committed(&self, run: &Run, entries: &[Entry]) {
         let (_, _) = (run, entries);
     }
+
+    /// The store failed, and the worker tries again after this long. Until then it starts to drive no other run.
+    fn store_failed(&self, at: Timestamp, error: &StoreError, again_in: Duration) {
+        let (_, _, _) = (at, error, again_in);
+    }
+
+    /// The worker notices what other processes record later than it could, for this reason.
+    fn changes_are_late(&self, at: Timestamp, warning: &str) {
+        let (_, _) = (at, warning);
+    }
 }
 
 impl Observer for () {
@@ -86,9 +102,12 @@ impl Observer for () {
 }
 
 /// Drives runs in the background of this process until it is stopped.
+///
+/// A store that cannot be reached for a while does not end it. One that is gone or damaged does: [`Worker::ended`] tells.
 pub struct Worker {
     halt: Halt,
-    task: JoinHandle<Result<(), Error>>,
+    /// Absent once its end was observed.
+    task: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Worker {
@@ -102,13 +121,21 @@ impl Worker {
             runs.settle_notices().await;
             driven
         });
-        Self { halt, task }
+        Self { halt, task: Some(task) }
     }
 
     /// Stops the worker. Tasks that are running are ended, and their runs are saved as interrupted.
-    pub async fn stop(self) -> Result<(), Error> {
+    pub async fn stop(mut self) -> Result<(), Error> {
         self.halt.halt(HaltReason::Stopped);
-        match self.task.await {
+        self.ended().await
+    }
+
+    /// Waits until the worker ends by itself, because its store is gone or damaged. Nothing is driven then. The reason is given once.
+    pub async fn ended(&mut self) -> Result<(), Error> {
+        let Some(task) = &mut self.task else { return Ok(()) };
+        let ended = task.await;
+        self.task = None;
+        match ended {
             Ok(driven) => driven,
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         }
@@ -144,8 +171,9 @@ impl Runs {
         let driven = self.fleet.drive(until, halt).await;
         let writing = std::mem::take(&mut *self.writing.lock().unwrap_or_else(PoisonError::into_inner));
         for written in writing {
-            // One that panicked has said so itself.
-            drop(written.await);
+            if let Err(error) = written.await {
+                tracing::warn!(%error, "a summary was not written");
+            }
         }
         Ok(driven?)
     }
@@ -218,6 +246,14 @@ impl Watcher for Shared {
         self.report(run, &Report::NotDriven { error: error.to_string(), retry_in_ms });
     }
 
+    fn store_failed(&mut self, error: &StoreError, again_in: Duration) {
+        self.observer.store_failed(self.runtime.clock.now(), error, again_in);
+    }
+
+    fn changes_are_late(&mut self, warning: &str) {
+        self.observer.changes_are_late(self.runtime.clock.now(), warning);
+    }
+
     fn is_ours(&self, run: &RunId) -> bool {
         self.root.run_dir(run).is_dir()
     }
@@ -238,8 +274,9 @@ impl Listener for OneRun {
                 report(&Report::TaskFailed { task: key.address(), error: failure.message.clone() });
             } else if let Kind::RunEnded(_) = kind {
                 report(&Report::Ended { status: run.status() });
-                for worktree in worktrees::settle(&self.shared.root, run).unwrap_or_default() {
-                    report(&Report::Worktree { worktree });
+                match worktrees::settle(&self.shared.root, run) {
+                    Ok(left) => left.into_iter().for_each(|worktree| report(&Report::Worktree { worktree })),
+                    Err(error) => report(&Report::NoWorktrees { error: error.to_string() }),
                 }
                 self.shared.write_summaries(run);
             }

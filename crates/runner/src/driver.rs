@@ -140,7 +140,16 @@ impl Driver {
         let (heard, epoch) = append_first(&runtime, &mut run, entries, values, Some(driver)).await?;
         listener.committed(&run, &heard);
         info!(run = %run.id, epoch, "created");
-        let claim = Claim::held(&runtime.store, &run.id, epoch.unwrap_or(1), term);
+        let epoch = match epoch {
+            Some(epoch) => epoch,
+            // The reply was lost, and the claim with it: no one in this process holds it.
+            None => match runtime.store.claim(&run.id).await {
+                Ok(epoch) => epoch,
+                Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.id, by }),
+                Err(ClaimError::Store(error)) => return Err(error.into()),
+            },
+        };
+        let claim = Claim::held(&runtime.store, &run.id, epoch, term);
         Ok(Self::new(runtime, LoadedRun { run, state_bytes: 0, tail: 0 }, seen, claim, true, listener))
     }
 

@@ -3,7 +3,7 @@
 //! A run that waits costs its id. No one has claimed it then, so once it is answered any process can continue it. Runs that other live processes drive are passed over. A
 //! panic while a run is driven is a failure of that run alone.
 
-use crate::driver::{ClaimedRun, DriveError, Halt, HaltReason, Listener, Paused, fire_due, panic_text};
+use crate::driver::{ClaimedRun, DriveError, Driver, Halt, HaltReason, Listener, Parked, Paused, fire_due, panic_text};
 use crate::outbox;
 use crate::runtime::Runtime;
 use crate::spans;
@@ -25,9 +25,13 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// However little others commit, it is looked at this often: what was driven elsewhere may be free, and what failed may be tried again.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a run that could not be driven is left alone: at first, then twice as long each time, and before it is given up.
+/// How long a run that could not be driven is left alone: at first, then twice as long each time, and before it is given up. A store that fails is
+/// left alone for as long, and never given up.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
+
+/// How many parked runs are remembered. One that is forgotten is taken over instead of continued, which costs one event.
+const REMEMBERED: usize = 10_000;
 
 /// What becomes of the runs of a fleet, for whoever tells people.
 pub trait Watcher: Send + Sync {
@@ -39,6 +43,16 @@ pub trait Watcher: Send + Sync {
 
     /// A run could not be driven on; it is tried again after a while, or given up.
     fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>);
+
+    /// The store failed; it is tried again after a while. Runs that are driven go on until they need it.
+    fn store_failed(&mut self, error: &StoreError, again_in: Duration) {
+        let (_, _) = (error, again_in);
+    }
+
+    /// Changes of other processes are noticed later than they could be, for this reason. Reported once.
+    fn changes_are_late(&mut self, warning: &str) {
+        let _ = warning;
+    }
 
     /// Whether a run belongs here; on another machine its files are not.
     fn is_ours(&self, run: &RunId) -> bool;
@@ -62,10 +76,40 @@ pub struct Fleet {
     parked: BTreeSet<RunId>,
     backing_off: BTreeMap<RunId, Backoff>,
     drivers: JoinSet<Driven>,
+    /// Whether it was reported that changes are noticed late.
+    warned: bool,
 }
 
-/// What became of driving a run.
-type Driven = (RunId, Result<Paused, DriveError>);
+/// What became of driving a run; nothing where it no longer wanted a driver.
+type Driven = (RunId, Result<Option<Paused>, DriveError>);
+
+/// A run that is to be driven.
+enum Found {
+    /// It is claimed.
+    Claimed {
+        claimed: ClaimedRun,
+        /// Whether this process drove it last, and let it go when it waited.
+        parked: bool,
+    },
+    /// This process drove it last, and let it go when it waited: its next commit claims it.
+    Parked(Parked),
+}
+
+impl Found {
+    fn run(&self) -> &RunId {
+        match self {
+            Self::Claimed { claimed, .. } => claimed.run(),
+            Self::Parked(parked) => parked.run(),
+        }
+    }
+
+    async fn wake(self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Option<Driver>, DriveError> {
+        match self {
+            Self::Claimed { claimed, parked } => claimed.resume(runtime, parked, listener).await,
+            Self::Parked(parked) => parked.wake_wanted(runtime, listener).await,
+        }
+    }
+}
 
 /// A run that could not be driven.
 struct Backoff {
@@ -84,6 +128,7 @@ impl Fleet {
             parked: BTreeSet::new(),
             backing_off: BTreeMap::new(),
             drivers: JoinSet::new(),
+            warned: false,
         }
     }
 
@@ -133,36 +178,93 @@ impl Fleet {
         }
     }
 
+    /// Drives until there is nothing more to do. A store that cannot be reached for a while does not end it: what is driven meanwhile ends or fails
+    /// by itself, and the rest waits.
     async fn drive_on(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), StoreError> {
-        let mut busy = Instant::now();
-        let mut looked = None;
-        let mut marker = self.runtime.store.changes();
+        let mut rounds = Rounds { busy: Instant::now(), looked: None, marker: self.runtime.store.changes() };
+        let mut pause = INITIAL_BACKOFF;
         outbox::wake(&self.runtime);
         while !halt.is_halted() {
-            // A deadline may let a run go on that nobody drives.
-            if looked.is_none_or(|looked: Instant| looked.elapsed() >= MAX_POLL_INTERVAL) {
-                looked = Some(Instant::now());
-                self.fire_due().await;
-            }
-            self.start_runs(until.max_runs, halt).await?;
-            if !self.driving.is_empty() || self.backing_off.values().any(|backing_off| backing_off.again.is_some()) {
-                busy = Instant::now();
-            } else if until.idle.is_some_and(|idle| busy.elapsed() >= idle) && !self.has_work().await? {
-                return Ok(());
-            }
-            tokio::time::sleep(MIN_POLL_INTERVAL).await;
-            let store = self.runtime.store.clone();
-            tokio::select! {
-                Some(done) = self.drivers.join_next() => self.done(done),
-                () = halt.halted() => {}
-                changed = store.changed(marker) => marker = changed?,
-                () = tokio::time::sleep(until.idle.unwrap_or(MAX_POLL_INTERVAL).min(MAX_POLL_INTERVAL)) => {}
-            }
-            while let Some(done) = self.drivers.try_join_next() {
-                self.done(done);
+            match self.round(until, halt, &mut rounds).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => pause = INITIAL_BACKOFF,
+                Err(error) if is_final(&error) => return Err(error),
+                Err(error) => {
+                    warn!(%error, ?pause, "the store failed; it is tried again");
+                    self.guard("store_failed", |watcher| watcher.store_failed(&error, pause)).unwrap_or_default();
+                    rounds.busy = Instant::now();
+                    self.rest(pause, halt).await;
+                    pause = (pause * 2).min(MAX_BACKOFF);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Waits this long, while runs may end.
+    async fn rest(&mut self, pause: Duration, halt: &Halt) {
+        let rested = tokio::time::sleep(pause);
+        tokio::pin!(rested);
+        loop {
+            tokio::select! {
+                Some(done) = self.drivers.join_next() => self.done(done),
+                () = halt.halted() => return,
+                () = &mut rested => return,
+            }
+        }
+    }
+
+    /// Starts what can be driven, then waits until something may have changed. Gives whether there is nothing more to do.
+    async fn round(&mut self, until: FleetLimits, halt: &Halt, rounds: &mut Rounds) -> Result<bool, StoreError> {
+        // A deadline may let a run go on that nobody drives.
+        if rounds.looked.is_none_or(|looked| looked.elapsed() >= MAX_POLL_INTERVAL) {
+            rounds.looked = Some(Instant::now());
+            self.fire_due().await;
+            self.forget_settled().await?;
+            if !self.warned
+                && let Some(warning) = self.runtime.store.changes_warning()
+            {
+                self.warned = true;
+                self.guard("changes_are_late", |watcher| watcher.changes_are_late(&warning)).unwrap_or_default();
+            }
+        }
+        self.start_runs(until.max_runs, halt).await?;
+        if !self.driving.is_empty() || self.backing_off.values().any(|backing_off| backing_off.again.is_some()) {
+            rounds.busy = Instant::now();
+        } else if until.idle.is_some_and(|idle| rounds.busy.elapsed() >= idle) && !self.has_work().await? {
+            return Ok(true);
+        }
+        tokio::time::sleep(MIN_POLL_INTERVAL).await;
+        let store = self.runtime.store.clone();
+        tokio::select! {
+            Some(done) = self.drivers.join_next() => self.done(done),
+            () = halt.halted() => {}
+            changed = store.changed(rounds.marker) => rounds.marker = changed?,
+            () = tokio::time::sleep(until.idle.unwrap_or(MAX_POLL_INTERVAL).min(MAX_POLL_INTERVAL)) => {}
+        }
+        while let Some(done) = self.drivers.try_join_next() {
+            self.done(done);
+        }
+        Ok(false)
+    }
+
+    /// Forgets runs that could not be driven here and that want no driver any more: they were cancelled, or another process drove them on.
+    async fn forget_settled(&mut self) -> Result<(), StoreError> {
+        if self.backing_off.is_empty() {
+            return Ok(());
+        }
+        let mut limit = 16 + self.driving.len() + self.backing_off.len();
+        loop {
+            // They come before all other timers.
+            let timers = self.runtime.store.timers(Timestamp::from_millis(0), limit).await?;
+            if timers.len() < limit {
+                let wanted: BTreeSet<RunId> =
+                    timers.into_iter().filter(|timer| timer.kind.is(TimerKind::Drive)).map(|timer| timer.run).collect();
+                self.backing_off.retain(|run, _| wanted.contains(run));
+                return Ok(());
+            }
+            limit = limit.saturating_mul(4);
+        }
     }
 
     /// What cannot be fired now is looked at again; `tick` tells why.
@@ -174,19 +276,28 @@ impl Fleet {
         }
     }
 
+    /// Whether a run may be driven here now.
+    fn is_fit(&self, run: &RunId, now: Instant) -> bool {
+        !self.driving.contains(run)
+            && self.backing_off.get(run).is_none_or(|backing_off| backing_off.again.is_some_and(|again| again <= now))
+            && self.watcher.is_ours(run)
+    }
+
     /// Starts to drive what waits for it.
     async fn start_runs(&mut self, max_runs: usize, halt: &Halt) -> Result<(), StoreError> {
+        self.begin_parked(max_runs, halt).await?;
         while self.driving.len() < max_runs {
             let now = Instant::now();
-            let is_fit = |run: &RunId| {
-                !self.driving.contains(run)
-                    && self.backing_off.get(run).is_none_or(|backing_off| backing_off.again.is_some_and(|again| again <= now))
-                    && self.watcher.is_ours(run)
-            };
-            match ClaimedRun::next(&self.runtime, &is_fit).await {
-                Ok(Some(claimed)) => self.start(claimed, halt),
-                Ok(None) => return Ok(()),
-                Err(error @ StoreError::Gone(_)) => return Err(error),
+            let is_fit = |run: &RunId| self.is_fit(run, now);
+            match ClaimedRun::next(&self.runtime, &is_fit, max_runs - self.driving.len()).await {
+                Ok(claimed) if claimed.is_empty() => return Ok(()),
+                Ok(claimed) => {
+                    for claimed in claimed {
+                        let parked = self.parked.remove(claimed.run());
+                        self.start(Found::Claimed { claimed, parked }, halt);
+                    }
+                }
+                Err(error) if is_final(&error) => return Err(error),
                 // What can be read and not claimed, as on a full disk, is tried again later.
                 Err(error) => match self.first_undriven(&is_fit).await? {
                     Some(run) => self.back_off(run, &error.into()),
@@ -197,20 +308,52 @@ impl Fleet {
         Ok(())
     }
 
-    fn start(&mut self, claimed: ClaimedRun, halt: &Halt) {
-        let (runtime, halt, run) = (self.runtime.clone(), halt.clone(), claimed.run().clone());
-        let (parked, listener) = (self.parked.remove(&run), self.watcher.listener(&run));
+    /// Continues runs that this process let go when they waited, without a claim of their own: the commit that starts the next task makes it. Those that
+    /// are not among the first are claimed like all others.
+    async fn begin_parked(&mut self, max_runs: usize, halt: &Halt) -> Result<(), StoreError> {
+        let free = max_runs.saturating_sub(self.driving.len());
+        if free == 0 || self.parked.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let listed = self.runtime.store.undriven(free.saturating_mul(2)).await?;
+        let parked = listed.into_iter().filter(|run| self.parked.contains(run) && self.is_fit(run, now));
+        for run in parked.take(free).collect::<Vec<RunId>>() {
+            self.parked.remove(&run);
+            self.start(Found::Parked(Parked::here(run)), halt);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, found: Found, halt: &Halt) {
+        let (runtime, halt, run) = (self.runtime.clone(), halt.clone(), found.run().clone());
+        let listener = match self.guard("listener", |watcher| watcher.listener(&run)) {
+            Ok(listener) => listener,
+            // What was claimed is released as it is dropped.
+            Err(detail) => return self.back_off(run.clone(), &DriveError::Panicked { run, detail }),
+        };
         self.driving.insert(run.clone());
-        spans::run(&run).in_scope(|| info!(parked, driving = self.driving.len(), "picked up"));
+        spans::run(&run).in_scope(|| {
+            let claimed = matches!(found, Found::Claimed { .. });
+            info!(claimed, driving = self.driving.len(), "picked up");
+        });
         self.drivers.spawn(async move {
-            let driven = AssertUnwindSafe(drive(&runtime, &claimed, parked, listener, &halt)).catch_unwind().await;
-            // Whatever came of it, nothing of the run is running here any more.
-            claimed.release(&runtime).await;
+            // Where it panics, the driver is dropped, and with it its claim.
+            let driven = AssertUnwindSafe(drive(runtime, found, listener, &halt)).catch_unwind().await;
             let panicked =
                 |panic: Box<dyn Any + Send>| Err(DriveError::Panicked { run: run.clone(), detail: panic_text(&*panic) });
             let driven = driven.unwrap_or_else(panicked);
             (run, driven)
         });
+    }
+
+    /// Calls the watcher. A panic in it is no reason to end the drivers of other runs.
+    fn guard<T>(&mut self, call: &'static str, act: impl FnOnce(&mut dyn Watcher) -> T) -> Result<T, String> {
+        std::panic::catch_unwind(AssertUnwindSafe(|| act(&mut *self.watcher))).map_err(|panic| {
+            let detail = panic_text(&*panic);
+            warn!(call, detail, "the observer panicked");
+            detail
+        })
     }
 
     fn done(&mut self, done: Result<Driven, JoinError>) {
@@ -223,8 +366,13 @@ impl Fleet {
         match driven {
             Ok(paused) => {
                 self.backing_off.remove(&run);
-                self.watcher.paused(&run, &paused);
+                let Some(paused) = paused else { return };
+                // What a panic in the observer said is logged, and there is no driver left that it could end.
+                self.guard("paused", |watcher| watcher.paused(&run, &paused)).unwrap_or_default();
                 if paused == Paused::Waiting {
+                    if self.parked.len() >= REMEMBERED {
+                        self.parked.clear();
+                    }
                     self.parked.insert(run);
                 }
             }
@@ -235,7 +383,7 @@ impl Fleet {
             }
             Err(error @ DriveError::TakenOver(_)) => {
                 self.backing_off.remove(&run);
-                self.watcher.failed(&run, &error, Some(MAX_POLL_INTERVAL));
+                self.guard("failed", |watcher| watcher.failed(&run, &error, Some(MAX_POLL_INTERVAL))).unwrap_or_default();
             }
             Err(
                 error @ (DriveError::LeaseLost(_)
@@ -258,19 +406,42 @@ impl Fleet {
             Some(pause) => warn!(%error, ?pause, "could not be driven; it is tried again"),
             None => warn!(%error, "given up"),
         });
-        self.watcher.failed(&run, error, again_in);
+        self.guard("failed", |watcher| watcher.failed(&run, error, again_in)).unwrap_or_default();
         self.backing_off.insert(run, Backoff { again: again_in.map(|pause| Instant::now() + pause), pause });
     }
 }
 
-/// Drives a run that was claimed until it pauses.
-async fn drive(
-    runtime: &Runtime,
-    claimed: &ClaimedRun,
-    parked: bool,
-    listener: Box<dyn Listener>,
-    halt: &Halt,
-) -> Result<Paused, DriveError> {
-    let mut driver = claimed.resume(runtime.clone(), parked, listener).await?;
-    driver.drive(halt).await
+/// Drives a run until it pauses, then lets it go.
+async fn drive(runtime: Runtime, found: Found, listener: Box<dyn Listener>, halt: &Halt) -> Result<Option<Paused>, DriveError> {
+    let Some(mut driver) = found.wake(runtime, listener).await? else { return Ok(None) };
+    let paused = driver.drive(halt).await;
+    // Whatever came of it, nothing of the run is running here any more.
+    driver.release().await;
+    paused.map(Some)
+}
+
+/// When the store was looked at, and what was seen.
+struct Rounds {
+    /// When there was last something to drive.
+    busy: Instant,
+    looked: Option<Instant>,
+    marker: u64,
+}
+
+/// Whether a store that fails so will not be what it was by itself.
+fn is_final(error: &StoreError) -> bool {
+    match error {
+        StoreError::Gone(_)
+        | StoreError::NotFound(_)
+        | StoreError::Corrupt(_)
+        | StoreError::Newer { .. }
+        | StoreError::CommitsMissing { .. }
+        | StoreError::Misused(_) => true,
+        StoreError::Full(_)
+        | StoreError::ReadOnly(_)
+        | StoreError::Locked(_)
+        | StoreError::OutcomeUnknown(_)
+        | StoreError::NoRun(_)
+        | StoreError::Io(_) => false,
+    }
 }

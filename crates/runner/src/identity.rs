@@ -5,7 +5,8 @@ use crate::process::task_ancestry::{Ancestor, ancestors, has_terminal};
 use crate::root::Root;
 use lockgate_engine::run::command::{Actor, Channel, Credential};
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Names the task that a process runs inside of; Lockgate sets it for everything that it starts.
 pub const TASK_VARIABLE: &str = "LOCKGATE_TASK";
@@ -51,7 +52,10 @@ fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool
     if cfg!(target_os = "linux") && ancestors.last().is_none_or(|last| last.pid != 1) {
         return Some("that cannot be seen from here (/proc does not show where this process came from)".to_owned());
     }
-    let drivers = drivers(root);
+    let drivers = match drivers(root) {
+        Ok(drivers) => drivers,
+        Err(error) => return Some(format!("that cannot be ruled out (the processes that drive runs cannot be listed: {error})")),
+    };
     let is_driver = |ancestor: &&Ancestor| {
         let of_this_root = drivers.iter().any(|driver| driver.pid == ancestor.pid && driver.start_ticks == ancestor.start_ticks);
         of_this_root || is_lockgate(ancestor.pid)
@@ -76,10 +80,33 @@ struct DriverFile {
     start_ticks: u64,
 }
 
-fn drivers(root: &Root) -> Vec<DriverFile> {
-    let Ok(files) = std::fs::read_dir(root.folder().join("drivers")) else { return Vec::new() };
-    let texts = files.flatten().filter_map(|file| std::fs::read_to_string(file.path()).ok());
-    texts.filter_map(|text| serde_json::from_str(&text).ok()).collect()
+/// The processes that drive runs of this root. What cannot be read is an error: one that is overlooked would let its tasks pass for people.
+fn drivers(root: &Root) -> io::Result<Vec<DriverFile>> {
+    let folder = root.folder().join("drivers");
+    let files = match std::fs::read_dir(&folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(about(&folder, &error)),
+    };
+    let mut drivers = Vec::new();
+    for file in files {
+        let path = file.map_err(|error| about(&folder, &error))?.path();
+        // A file gets this name once it is complete.
+        if path.extension().is_none_or(|extension| extension != "lock") {
+            continue;
+        }
+        match std::fs::read_to_string(&path) {
+            Ok(text) => drivers.push(serde_json::from_str(&text).map_err(|error| about(&path, &error.into()))?),
+            // Its driver has just ended.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(about(&path, &error)),
+        }
+    }
+    Ok(drivers)
+}
+
+fn about(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// The user of the operating system who started this process.
@@ -105,6 +132,22 @@ impl User {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_driver_file_that_cannot_be_read_is_not_overlooked() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        assert!(drivers(&root).unwrap().is_empty());
+        let folder = root.folder().join("drivers");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("one.lock"), r#"{"pid": 7, "host": "h", "start_ticks": 8}"#).unwrap();
+        std::fs::write(folder.join("two.new"), "").unwrap();
+        assert_eq!(drivers(&root).unwrap().len(), 1);
+        std::fs::write(folder.join("two.lock"), "{").unwrap();
+        assert!(drivers(&root).is_err());
+        let inside = inside_task(&root, &[Ancestor { pid: 1, start_ticks: 1 }], |_| false);
+        assert!(inside.is_some_and(|task| task.contains("cannot be ruled out")));
+    }
 
     #[test]
     fn a_user_name_comes_from_the_user_database() {

@@ -121,7 +121,9 @@ impl IncludeFiles {
     /// The settings of the project that the workflow file lies in.
     fn config(&self) -> Option<Config> {
         let root = self.folders.first().and_then(|folder| Root::find(folder))?;
-        Config::read(&root.config_file()).ok()
+        let read = Config::read(&root.config_file());
+        // A command that needs the settings reports what is wrong with them.
+        read.inspect_err(|error| tracing::debug!(%error, "the settings cannot be read; what depends on them is not checked")).ok()
     }
 }
 

@@ -9,6 +9,7 @@
 //! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
 //! | [`lease`] | how long a process may rely on what it claimed, by its own clock |
 //! | `change_feed` | one source of changes per process, any number of waiters |
+//! | `held` | the claims that this process holds |
 //! | [`cleanup`] | removing files and ending threads that are no longer needed |
 //! | [`backup`] | copies of a store in a file |
 //! | [`verify`] | finds what was changed or lost in a store |
@@ -21,6 +22,7 @@ mod column_codes;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;
+mod held;
 pub mod lease;
 pub mod memory;
 pub mod postgres;

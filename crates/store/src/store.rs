@@ -307,40 +307,47 @@ pub trait Store: Send + Sync {
     /// Stored values by their digests, each where it is known.
     fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>>;
 
-    /// Makes this store's driver the one that drives the run, and gives the epoch that its appends must carry.
+    /// Makes this store's driver the one that drives the run, and gives the epoch that its appends must carry. A run that any live process drives is not
+    /// taken, and neither is one that this process has claimed and not released.
     fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>>;
 
     /// Gives a claim up, so that any process can claim the run without waiting for this one to end. A claim that is no longer the run's is left alone.
+    /// Whatever comes of it, this process can claim the run again.
     fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>>;
 
-    /// Runs in the background that could continue and that no other live process drives, the oldest first, at most so many. Those that this process has
-    /// claimed are among them: it knows itself which of them it drives.
+    /// The same without waiting for it: for a holder that is dropped.
+    fn abandon(&self, run: &RunId, epoch: u64);
+
+    /// Runs in the background that could continue and that no live process drives, this one included; the oldest first, at most so many.
     fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>>;
 
-    /// Claims the first of these runs that no other live process drives; gives it with its epoch. One that another process is claiming right now is passed over.
-    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>>;
+    /// Claims the first of these runs that want a driver in the background and that no live process drives, this one included, at most so many; gives
+    /// each with its epoch. One that another process is claiming right now is passed over.
+    fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>>;
 
-    /// Claims the next run in the background that could continue, that no other live process drives, and that is fit for it.
+    /// Claims the next runs in the background that could continue, that no live process drives, and that are fit for it, at most so many.
     fn claim_next<'a>(
         &'a self,
         is_fit: &'a (dyn Fn(&RunId) -> bool + Sync),
-    ) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+        limit: usize,
+    ) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>> {
         Box::pin(async move {
-            let mut limit = FIRST_UNDRIVEN;
+            let mut listing = limit.max(FIRST_UNDRIVEN);
             loop {
-                let listed = self.undriven(limit).await?;
-                let all = listed.len() < limit;
+                let listed = self.undriven(listing).await?;
+                let all = listed.len() < listing;
                 let fit: Vec<RunId> = listed.into_iter().filter(|run| is_fit(run)).collect();
-                if !fit.is_empty()
-                    && let Some(claimed) = self.claim_first(&fit).await?
-                {
-                    return Ok(Some(claimed));
+                if !fit.is_empty() {
+                    let claimed = self.claim_any(&fit, limit).await?;
+                    if !claimed.is_empty() {
+                        return Ok(claimed);
+                    }
                 }
-                if all {
-                    return Ok(None);
+                if all || limit == 0 {
+                    return Ok(Vec::new());
                 }
                 // However many unfit ones are listed before it, there may be one that is fit.
-                limit = limit.saturating_mul(4);
+                listing = listing.saturating_mul(4);
             }
         })
     }

@@ -80,8 +80,16 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
 
 /// Goes on with the run, unless the process that drives it does: then what was asked is done with the answer.
 async fn continue_run(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Result<Exit, CommandError> {
-    // A driver that is about to end does not see the answer any more; once it is gone, the run goes on here.
+    // A run that was left to the background stays there: continuing it here would race with the process that the answer has woken.
     let state = load(project.store(), run).await?;
+    if state.detached && state.status() == Status::Running {
+        background::ensure_driven(project, run).await.map(drop)?;
+        if json {
+            print::json(&super::status::view_of(project, run).await?);
+        }
+        return Ok(Exit::Done);
+    }
+    // A driver that is about to end no longer sees the answer; once it is gone, the run continues here.
     if state.holds.get(hold).is_some_and(|hold| hold.state == HoldState::Checking) {
         project.until_driver_saw(run, state.version).await?;
     }

@@ -50,6 +50,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             return Ok(Exit::Done);
         }
         if now.is_interrupted() && !told {
+            if !project.is_abandoned(run).await? {
+                continue;
+            }
             print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
         }
         told = now.is_interrupted();

@@ -384,3 +384,21 @@ fn the_printed_answer_command_keeps_a_run_detached() {
         assert!(text.contains("lockgate answer") && !text.contains("--resume"), "{reported:?}");
     }
 }
+
+#[test]
+fn answering_with_resume_leaves_a_detached_run_in_the_background() {
+    let project = project(FLOW, "20s");
+    let view = detached(&project, &[]);
+    let run = view["run"].as_str().unwrap();
+    assert_eq!(project.run(&["wait", run]).code, Some(3));
+    let pid = background(&project).expect("a process in the background");
+    // The process that the answer wakes and the one that answers must not both continue it.
+    let answered = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    assert!(!well(&answered).stderr.contains("second"), "nothing is driven here: {answered:?}");
+    assert_eq!(project.run(&["wait", run]).code, Some(0));
+    assert_eq!(project.json(0, &["status", run, "--json"])["detached"], true);
+    assert_eq!(project.read("trace"), "first\nsecond\n");
+    assert_eq!(drivers_of(&project, &view).len(), 1, "the process that drove it before continued it");
+    stop(&pid, Signal::TERM);
+    until_gone(&project);
+}

@@ -2,5 +2,6 @@
 
 mod authority;
 mod many_runs;
+mod ownership;
 mod reading;
 mod resuming_pipelines;

@@ -8,11 +8,13 @@ use lockgate::project::{Options, Project};
 use lockgate::start::Start;
 use lockgate::view::RunStatus;
 use lockgate::worker::{Observer, Report, Worker};
+use lockgate_store::postgres::server::server;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const RUNS: usize = 200;
 
@@ -32,18 +34,28 @@ phases:
       - { id: upload, run: 'true', on_interrupt: rerun }
 ";
 
-/// Panics in the drivers of some runs, once each.
+/// How long all of it may take before it counts as stuck, on two slow cores.
+const BUDGET: Duration = Duration::from_secs(240);
+
+/// Panics in the drivers of some runs, once each, and in reports about others.
 #[derive(Default)]
 struct Panics {
     doomed: Mutex<BTreeSet<RunId>>,
+    /// Panic as soon as they are driven, before they have a driver.
+    doomed_at_start: Mutex<BTreeSet<RunId>>,
+    /// Panic when they wait, after their driver has ended.
+    doomed_at_rest: Mutex<BTreeSet<RunId>>,
     panicked: Mutex<BTreeSet<RunId>>,
     not_driven: Mutex<Vec<(RunId, String)>>,
 }
 
 impl Observer for Panics {
     fn report(&self, run: &RunId, _: Timestamp, report: &Report) {
-        if let Report::NotDriven { error, .. } = report {
-            self.not_driven.lock().unwrap().push((run.clone(), error.clone()));
+        match report {
+            Report::NotDriven { error, .. } => self.not_driven.lock().unwrap().push((run.clone(), error.clone())),
+            Report::GoesOn if self.doomed_at_start.lock().unwrap().remove(run) => panic!("killed by the test at the start"),
+            Report::Waiting if self.doomed_at_rest.lock().unwrap().remove(run) => panic!("killed by the test at rest"),
+            _ => {}
         }
     }
 
@@ -92,20 +104,42 @@ fn answer_all((mut input, output): (ChildStdin, ChildStdout)) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_runs_complete_despite_panicking_drivers_while_another_process_answers() {
+    tokio::time::timeout(BUDGET, all_complete(None)).await.expect("all runs complete in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_runs_complete_in_postgresql_too() {
+    let url = tokio::task::spawn_blocking(|| server().database()).await.unwrap();
+    tokio::time::timeout(BUDGET, all_complete(Some(url))).await.expect("all runs complete in time");
+}
+
+async fn all_complete(database: Option<String>) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("release.yaml");
     std::fs::write(&file, WORKFLOW).unwrap();
+    if let Some(url) = database {
+        // The other process finds the database in the settings, too.
+        std::fs::create_dir(dir.path().join(".lockgate")).unwrap();
+        std::fs::write(dir.path().join(".lockgate/config.yaml"), format!("database: \"{url}\"\n")).unwrap();
+    }
     let project = Project::open_or_create(dir.path(), Options::default()).unwrap();
     let panics = Arc::new(Panics::default());
     let mut runs = Vec::new();
     for number in 0..RUNS {
         let run = project.start(&file, Start::default(), project.person("ada")).await.unwrap();
-        if number % 10 == 0 {
-            panics.doomed.lock().unwrap().insert(run.clone());
+        let doomed = match number % 10 {
+            0 => Some(&panics.doomed),
+            3 => Some(&panics.doomed_at_start),
+            6 => Some(&panics.doomed_at_rest),
+            _ => None,
+        };
+        if let Some(doomed) = doomed {
+            doomed.lock().unwrap().insert(run.clone());
         }
         runs.push(run);
     }
     let doomed = panics.doomed.lock().unwrap().clone();
+    let not_driven_once: BTreeSet<RunId> = doomed.union(&panics.doomed_at_start.lock().unwrap()).cloned().collect();
     let worker = Worker::start(&project, 32, panics.clone());
 
     let bridge = chat_bridge(dir.path());
@@ -113,19 +147,14 @@ async fn two_hundred_runs_complete_despite_panicking_drivers_while_another_proce
     assert!(said.iter().all(|line| line.starts_with("answered: ")), "{said:?}");
 
     for run in &runs {
-        let mut status = project.wait(run).await.unwrap();
-        // Between the answer and the worker that hears of it, the run is not driven.
-        while status != RunStatus::Complete {
-            assert!(matches!(status, RunStatus::Waiting | RunStatus::Interrupted), "run {run} is {status}");
-            tokio::task::yield_now().await;
-            status = project.wait(run).await.unwrap();
-        }
+        assert_eq!(project.wait(run).await.unwrap(), RunStatus::Complete, "run {run}");
     }
     worker.stop().await.unwrap();
 
     assert_eq!(*panics.panicked.lock().unwrap(), doomed);
+    assert!(panics.doomed_at_start.lock().unwrap().is_empty() && panics.doomed_at_rest.lock().unwrap().is_empty());
     let not_driven = panics.not_driven.lock().unwrap();
     let failed: BTreeSet<RunId> = not_driven.iter().map(|(run, _)| run.clone()).collect();
-    assert_eq!(failed, doomed, "no other run was disturbed: {not_driven:?}");
+    assert_eq!(failed, not_driven_once, "no other run was disturbed: {not_driven:?}");
     assert!(not_driven.iter().all(|(_, error)| error.contains("killed by the test")), "{not_driven:?}");
 }

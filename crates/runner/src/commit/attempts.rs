@@ -103,7 +103,15 @@ pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_ref
         return Ok(());
     }
     let common = dir.join(git(dir, &["rev-parse", "--git-common-dir"])?);
-    let packed = std::fs::read_to_string(common.join("packed-refs")).unwrap_or_default();
+    let packed = match std::fs::read_to_string(common.join("packed-refs")) {
+        Ok(packed) => packed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => {
+            // Without the list, a ref that is packed could come back in an older state when its file is removed.
+            tracing::debug!(%error, "refs of ended runs stay: packed-refs cannot be read");
+            return Ok(());
+        }
+    };
     for name in over.into_iter().filter(|name| !packed.contains(name)) {
         // In a repository that keeps refs otherwise there is no such file.
         lockgate_store::cleanup::remove_file(&common.join(name));

@@ -107,7 +107,15 @@ struct Journal {
 
 impl Journal {
     fn read(path: &Path) -> Option<Self> {
-        let written = fs::read(path).ok()?;
+        let written = match fs::read(path) {
+            Ok(written) => written,
+            Err(error) => {
+                if error.kind() != io::ErrorKind::NotFound {
+                    tracing::warn!(%error, path = %path.display(), "the journal of a commit cannot be read");
+                }
+                return None;
+            }
+        };
         let mut lines = written.splitn(3, |byte| *byte == b'\n');
         let mut line = || lines.next().map(|line| String::from_utf8_lossy(line).into_owned());
         let (head, tree) = (line()?, line()?);

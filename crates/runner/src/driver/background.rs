@@ -1,6 +1,6 @@
 //! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
 
-use super::claim::{Claim, release};
+use super::claim::Claim;
 use super::submit::try_refresh_files;
 use super::{DriveError, Driver, Listener, append_first, carry_out, external_envelope};
 use crate::load::load_with_sizes;
@@ -9,7 +9,7 @@ use crate::spans;
 use crate::start::Prepared;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{AnswerChange, Caller, Command, CommandKind};
-use lockgate_engine::run::{Fork, ForkAs, Run, create, fork};
+use lockgate_engine::run::{Fork, ForkAs, Run, Status, create, fork};
 use lockgate_store::StoreError;
 use tracing::{Instrument, debug, info};
 
@@ -99,66 +99,110 @@ impl Parked {
         &self.run
     }
 
-    /// Reads the run again, to continue it. If no other process drove it meanwhile, the next commit claims it; otherwise this one takes it over.
-    pub async fn wake(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
-        self.wake_in_span(runtime, listener).instrument(spans::run(&self.run)).await
+    /// A run that this process drove last, and let go when it waited for a person.
+    pub(crate) fn here(run: RunId) -> Self {
+        Self { run }
     }
 
-    async fn wake_in_span(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+    /// Reads the run again, to continue it. If no other process drove it meanwhile, the next commit claims it; otherwise this one takes it over.
+    pub async fn wake(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
+        let woken = self.wake_if(|_| true, runtime, listener).instrument(spans::run(&self.run)).await?;
+        Ok(woken.expect("every run is to be woken"))
+    }
+
+    /// The same for a run in the background; nothing where it no longer wants a driver.
+    pub(crate) async fn wake_wanted(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Option<Driver>, DriveError> {
+        self.wake_if(wants_driver, runtime, listener).instrument(spans::run(&self.run)).await
+    }
+
+    async fn wake_if(
+        &self,
+        is_wanted: fn(&Run) -> bool,
+        runtime: Runtime,
+        listener: Box<dyn Listener>,
+    ) -> Result<Option<Driver>, DriveError> {
         let seen = runtime.store.changes_of(&self.run);
         let fresh = load_with_sizes(&*runtime.store, &self.run).await?;
+        if !is_wanted(&fresh.run) {
+            return Ok(None);
+        }
         // A driver that was interrupted recorded that nothing starts before the run is taken over.
         if fresh.run.driver == *runtime.store.driver() && !fresh.run.stopping {
             debug!("continued where it was; its next commit claims it");
             let claim = Claim::free(&runtime.store, &self.run);
-            return Ok(Driver::new(runtime, fresh, seen, claim, true, listener));
+            return Ok(Some(Driver::new(runtime, fresh, seen, claim, true, listener)));
         }
         let detached = fresh.run.detached;
         let (mut driver, command) = Driver::claim(runtime, &self.run, Some(fresh), detached, listener).await?;
+        if !is_wanted(&driver.run) {
+            driver.release().await;
+            return Ok(None);
+        }
         driver.take_over(Caller::driver(), command).await?;
-        Ok(driver)
+        Ok(Some(driver))
     }
 }
 
-/// A run that this process has claimed, and has not read yet.
-#[derive(Clone, Debug)]
+/// Whether a run is left to the background and could continue. Between the claim and here, a person may have cancelled it or taken it over.
+fn wants_driver(run: &Run) -> bool {
+    run.detached && run.status() == Status::Running
+}
+
+/// A run that this process has claimed, and has not read yet. Its claim is released when this is dropped.
 pub struct ClaimedRun {
-    run: RunId,
-    epoch: u64,
-    term: u64,
+    claim: Claim,
 }
 
 impl ClaimedRun {
-    /// Claims the next run in the background that could continue, that no live process drives, and that is fit for it.
-    pub async fn next(runtime: &Runtime, is_fit: &(dyn Fn(&RunId) -> bool + Sync)) -> Result<Option<Self>, StoreError> {
+    /// Claims the next runs in the background that could continue, that no live process drives, and that are fit for it, at most so many.
+    pub async fn next(
+        runtime: &Runtime,
+        is_fit: &(dyn Fn(&RunId) -> bool + Sync),
+        limit: usize,
+    ) -> Result<Vec<Self>, StoreError> {
         let term = runtime.store.lease().term();
-        let claimed = runtime.store.claim_next(is_fit).await?;
-        Ok(claimed.map(|(run, epoch)| Self { run, epoch, term }))
+        let claimed = runtime.store.claim_next(is_fit, limit).await?;
+        let claimed = claimed.into_iter().map(|(run, epoch)| Self { claim: Claim::held(&runtime.store, &run, epoch, term) });
+        Ok(claimed.collect())
     }
 
     /// Which run.
     pub fn run(&self) -> &RunId {
-        &self.run
+        self.claim.run()
     }
 
-    /// Reads the run, to drive it. One that is `parked` in this process continues where it was, unless another process drove it meanwhile; any other is
-    /// taken over.
-    pub async fn resume(&self, runtime: Runtime, parked: bool, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
-        let resumed = async {
-            let claim = Claim::held(&runtime.store, &self.run, self.epoch, self.term);
-            let (mut driver, body) = Driver::take(runtime, &self.run, None, true, claim, listener).await?;
-            match parked && driver.run.driver == *driver.runtime.store.driver() && !driver.run.stopping {
-                true => driver.recorded = true,
-                false => driver.take_over(Caller::driver(), body).await?,
+    /// Reads the run, to drive it; gives nothing where it no longer wants a driver. One that is `parked` in this process continues where it was, unless
+    /// another process drove it meanwhile; any other is taken over.
+    pub async fn resume(self, runtime: Runtime, parked: bool, listener: Box<dyn Listener>) -> Result<Option<Driver>, DriveError> {
+        let span = spans::run(self.run());
+        self.resume_in_span(runtime, parked, listener).instrument(span).await
+    }
+
+    async fn resume_in_span(
+        self,
+        runtime: Runtime,
+        parked: bool,
+        listener: Box<dyn Listener>,
+    ) -> Result<Option<Driver>, DriveError> {
+        let claim = self.claim;
+        let taken = Driver::take(runtime, claim.run(), None, true, claim.clone(), listener).await;
+        let (mut driver, command) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                claim.release().await;
+                return Err(error);
             }
-            Ok(driver)
         };
-        resumed.instrument(spans::run(&self.run)).await
-    }
-
-    /// Gives the claim up, whatever became of driving the run: nothing of it may run any more.
-    pub async fn release(&self, runtime: &Runtime) {
-        release(&*runtime.store, &self.run, self.epoch).await;
+        if !wants_driver(&driver.run) {
+            debug!("no longer wants a driver");
+            driver.release().await;
+            return Ok(None);
+        }
+        match parked && driver.run.driver == *driver.runtime.store.driver() && !driver.run.stopping {
+            true => driver.recorded = true,
+            false => driver.take_over(Caller::driver(), command).await?,
+        }
+        Ok(Some(driver))
     }
 }
 

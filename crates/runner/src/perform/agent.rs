@@ -295,7 +295,8 @@ fn stamp(path: &Path) -> Option<(SystemTime, u64, u64)> {
 
 /// What an agent wrote, with its secrets masked: parts of it are told and kept when it does not fit.
 fn read_text(shared: &Shared, run_dirs: &RunDirs, path: &str) -> Option<String> {
-    let bytes = read_output(run_dirs, path, MAX_ANSWER_BYTES).ok()??;
+    let read = read_output(run_dirs, path, MAX_ANSWER_BYTES);
+    let bytes = read.inspect_err(|error| tracing::debug!(?error, path, "what an agent wrote cannot be read")).ok()??;
     Some(shared.masks().mask_text(&String::from_utf8_lossy(&bytes)).into_owned())
 }
 

@@ -137,5 +137,16 @@ pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), CommitError> {
 
 /// The commit that is checked out.
 async fn head(dir: PathBuf) -> Option<String> {
-    tokio::task::spawn_blocking(move || git(&dir, &["rev-parse", "--short", "HEAD"]).ok()).await.ok().flatten()
+    let asked = tokio::task::spawn_blocking(move || git(&dir, &["rev-parse", "--short", "HEAD"])).await;
+    match asked {
+        Ok(Ok(head)) => Some(head),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "the commit that is checked out cannot be named");
+            None
+        }
+        Err(error) => {
+            tracing::warn!(%error, "asking git which commit is checked out panicked");
+            None
+        }
+    }
 }

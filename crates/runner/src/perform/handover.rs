@@ -53,7 +53,10 @@ pub(super) async fn missing(dir: &Path, commits: Vec<String>) -> Vec<String> {
         let is_hash = |commit: &str| (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
         let asked: Vec<&String> = commits.iter().filter(|commit| is_hash(commit)).collect();
         let names: String = asked.iter().map(|commit| format!("{commit}^{{commit}}\n")).collect();
-        let told = git_with(&dir, &["cat-file", "--batch-check=%(objecttype)"], &names).unwrap_or_default();
+        let told = git_with(&dir, &["cat-file", "--batch-check=%(objecttype)"], &names).unwrap_or_else(|error| {
+            tracing::warn!(%error, "git cannot be asked about commits; they count as missing");
+            String::new()
+        });
         let known: Vec<&&String> =
             asked.iter().zip(told.lines()).filter(|(_, told)| *told == "commit").map(|(asked, _)| asked).collect();
         commits.iter().filter(|commit| !known.iter().any(|known| **known == *commit)).cloned().collect()

@@ -36,7 +36,12 @@ pub(super) fn of_run(run: &Run) -> Option<Wanted> {
 pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, run_dirs: &RunDirs, paths: Vec<String>) -> Vec<String> {
     let Some(base) = tree.and_then(|wanted| worktree::place(&shared.root, &wanted.tree)) else { return paths };
     let Ok(base) = base.strip_prefix(&run_dirs.root).map(Path::to_owned) else { return paths };
-    let in_output = |path: &str| output_exists(run_dirs, path).unwrap_or(false);
+    let in_output = |path: &str| {
+        output_exists(run_dirs, path).unwrap_or_else(|error| {
+            tracing::debug!(?error, path, "whether a file is an output cannot be told; it counts as one of the worktree");
+            false
+        })
+    };
     let outputs = run_dirs.output_dir.clone();
     let mut meant = Vec::new();
     for path in paths {

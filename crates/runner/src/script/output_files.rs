@@ -185,8 +185,10 @@ impl OutputFiles {
             // Replaces a symlink of that name instead of following it.
             folder.rename(&temporary, &folder, file_name)
         })();
-        if written.is_err() {
-            drop(folder.remove_file(&temporary));
+        if written.is_err()
+            && let Err(error) = folder.remove_file(&temporary)
+        {
+            tracing::debug!(%error, "a file that was not completed stays behind");
         }
         written?;
         sync(&folder)

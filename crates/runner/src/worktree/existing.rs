@@ -71,18 +71,23 @@ fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> Exist
     let has_folder = folder.is_dir();
     let tip = branches.get(&tree.name).cloned();
     // Whoever works in it may have checked out something else, whose commits no branch has.
-    let head = if has_folder { git(&folder, &["rev-parse", "--verify", "--quiet", "HEAD"]).ok() } else { None };
+    let head = if has_folder { logged(git(&folder, &["rev-parse", "--verify", "--quiet", "HEAD"])) } else { None };
     let of_run = tree.name.split_once('-').and_then(|(run, _)| branches.get(run));
     let commits = own_commits(root.dir(), tip.iter().chain(&head).map(String::as_str), of_run.map(String::as_str));
     let uncommitted = match (has_folder, folder.join(".git").exists()) {
         (false, _) => Some(0),
         // Files that were not checked out yet are not changes.
         (true, _) if tree.is_incomplete(root) => Some(0),
-        (true, true) => changes(&folder, "normal").ok().map(|changes| changes.len() as u64),
+        (true, true) => logged(changes(&folder, "normal")).map(|changes| changes.len() as u64),
         // No worktree any more: git would speak of the repository around it.
         (true, false) => None,
     };
     ExistingWorktree { tree, folder, has_folder, tip, commits, uncommitted }
+}
+
+/// What git said, where it said anything. The callers take what it cannot say for the worse case.
+fn logged<T>(said: Result<T, GitError>) -> Option<T> {
+    said.inspect_err(|error| tracing::debug!(%error, "git could not say what is in a worktree")).ok()
 }
 
 /// How many commits only these have: nothing but our own branches, save the one of the run. What git cannot say counts as one.
@@ -96,7 +101,7 @@ fn own_commits<'c>(dir: &Path, of: impl Iterator<Item = &'c str>, without: Optio
     arguments.extend(of);
     arguments.extend(["--not", "HEAD", &others, "--branches", "--remotes", "--tags"]);
     arguments.extend(without);
-    git(dir, &arguments).ok().and_then(|count| count.trim().parse().ok()).unwrap_or(1)
+    logged(git(dir, &arguments)).and_then(|count| count.trim().parse().ok()).unwrap_or(1)
 }
 
 /// What is changed in a folder and not committed.
@@ -134,13 +139,13 @@ pub fn merge(root: &Root, existing: &ExistingWorktree) -> Result<String, NotMerg
     if existing.uncommitted != Some(0) {
         return Err(NotMerged::Uncommitted);
     }
-    let checked_out = git(&existing.folder, &["symbolic-ref", "--quiet", "--short", "HEAD"]).ok();
+    let checked_out = logged(git(&existing.folder, &["symbolic-ref", "--quiet", "--short", "HEAD"]));
     if existing.has_folder && checked_out.as_ref() != Some(&existing.tree.branch()) {
         return Err(NotMerged::OtherHead);
     }
     let merged = git(dir, &["merge", "--no-edit", &existing.tree.branch()]);
     let Err(why) = merged else { return Ok(into) };
-    let conflicts = git(dir, &["diff", "--name-only", "--diff-filter=U"]).unwrap_or_default();
+    let conflicts = logged(git(dir, &["diff", "--name-only", "--diff-filter=U"])).unwrap_or_default();
     if git(dir, &["rev-parse", "--verify", "--quiet", "MERGE_HEAD"]).is_ok() {
         git(dir, &["merge", "--abort"]).map_err(NotMerged::Git)?;
     }

@@ -3,20 +3,20 @@
 use crate::no_effects::NoEffects;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::{PhaseId, RunId, TaskId};
+use lockgate_engine::id::{PhaseId, RunId, TaskId, TimerId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Caller, CommandKind, Create, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::Created;
 use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
-use lockgate_runner::driver::{DriveError, Halt, HaltReason, Listener, Paused, start_detached};
+use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Listener, Paused, start_detached};
 use lockgate_runner::fleet::{Fleet, FleetLimits, Watcher};
 use lockgate_runner::runtime::OrphanError;
 use lockgate_runner::runtime::{Perform, Performed, Runtime, Stop, SystemClock};
 use lockgate_runner::start::Prepared;
 use lockgate_store::conformance::{HistoryWriter, timer_row};
-use lockgate_store::{MemoryStore, Store};
+use lockgate_store::{MemoryStore, Store, StoreError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -165,22 +165,31 @@ impl Watcher for Notes {
     }
 }
 
-#[tokio::test]
-async fn a_panic_in_one_run_ends_only_that_run_and_releases_it() {
-    let store = MemoryStore::new();
-    let runtime = Runtime { store: Arc::new(store.clone()), perform: Arc::new(Panicking), clock: Arc::new(SystemClock) };
-    let runs = ["before", "fine", "within"];
-    for run in runs {
+/// Starts runs with one task each, and leaves them to the background.
+async fn leave(runtime: &Runtime, runs: &[&str]) {
+    for run in runs.iter().copied() {
         let task = Task::new(TaskId::new("t"), Work::Run("work".into()));
         let phase = Phase { tasks: vec![task], ..Phase::new(PhaseId::new("p")) };
         let workflow = Workflow { name: "panics".into(), phases: vec![phase], ..Workflow::default() };
         let bytes = workflow.to_bytes();
-        let created = Created::new(RunId::new(run), Digest::of(&bytes), "out".into(), store.driver().clone());
+        let created = Created::new(RunId::new(run), Digest::of(&bytes), "out".into(), runtime.store.driver().clone());
         let values = vec![(created.definition, bytes)];
         let create = Create { created, presets: Vec::new() };
         let prepared = Prepared { create, workflow: Arc::new(workflow), values };
-        start_detached(&runtime, Caller::driver(), prepared).await.unwrap();
+        start_detached(runtime, Caller::driver(), prepared).await.unwrap();
     }
+}
+
+fn runtime(store: &MemoryStore) -> Runtime {
+    Runtime { store: Arc::new(store.clone()), perform: Arc::new(Panicking), clock: Arc::new(SystemClock) }
+}
+
+#[tokio::test]
+async fn a_panic_in_one_run_ends_only_that_run_and_releases_it() {
+    let store = MemoryStore::new();
+    let runtime = runtime(&store);
+    let runs = ["before", "fine", "within"];
+    leave(&runtime, &runs).await;
     let (halt, noted) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
     let notes = Notes { noted: noted.clone(), enough: runs.len(), halt: halt.clone() };
     Fleet::new(runtime, Box::new(notes)).drive(FleetLimits { idle: None, max_runs: 9 }, &halt).await.unwrap();
@@ -190,4 +199,134 @@ async fn a_panic_in_one_run_ends_only_that_run_and_releases_it() {
     for run in runs {
         assert_eq!(store.driver_of(&RunId::new(run)).await, Ok(None), "{run}");
     }
+}
+
+/// Panics whenever it hears of a run that is to panic, and halts once it heard of the end of `fine`.
+struct PanickingWatcher {
+    noted: Arc<Mutex<Vec<String>>>,
+    halt: Halt,
+}
+
+impl PanickingWatcher {
+    fn note(&self, run: &RunId, note: &str) {
+        self.noted.lock().unwrap().push(format!("{run} {note}"));
+        assert!(run.as_str() == "fine", "on purpose");
+    }
+}
+
+impl Watcher for PanickingWatcher {
+    fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
+        self.note(run, "is driven");
+        Box::new(())
+    }
+
+    fn paused(&mut self, run: &RunId, _: &Paused) {
+        if run.as_str() == "fine" {
+            self.halt.halt("enough");
+        }
+        self.note(run, "paused");
+    }
+
+    fn failed(&mut self, run: &RunId, _: &DriveError, _: Option<Duration>) {
+        self.note(run, "failed");
+    }
+
+    fn is_ours(&self, _: &RunId) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_the_watcher_ends_no_other_run() {
+    let store = MemoryStore::new();
+    let runtime = runtime(&store);
+    // It is claimed first, and both that it is driven and that it failed are too much for the watcher.
+    leave(&runtime, &["a", "fine"]).await;
+    let (halt, noted) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
+    let watcher = PanickingWatcher { noted: noted.clone(), halt: halt.clone() };
+    Fleet::new(runtime, Box::new(watcher)).drive(FleetLimits { idle: None, max_runs: 9 }, &halt).await.unwrap();
+    assert_eq!(*noted.lock().unwrap(), ["a is driven", "a failed", "fine is driven", "fine paused"]);
+    assert_eq!(store.driver_of(&RunId::new("a")).await, Ok(None), "what was claimed is released");
+}
+
+/// Notes that the store failed, and lets it recover.
+struct Outage {
+    notes: Notes,
+    store: MemoryStore,
+    failures: Arc<Mutex<u32>>,
+}
+
+impl Watcher for Outage {
+    fn listener(&mut self, run: &RunId) -> Box<dyn Listener> {
+        self.notes.listener(run)
+    }
+
+    fn paused(&mut self, run: &RunId, paused: &Paused) {
+        self.notes.paused(run, paused);
+    }
+
+    fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>) {
+        self.notes.failed(run, error, again_in);
+    }
+
+    fn store_failed(&mut self, _: &StoreError, _: Duration) {
+        let mut failures = self.failures.lock().unwrap();
+        *failures += 1;
+        self.store.set_cut_off(*failures < 3);
+    }
+
+    fn is_ours(&self, _: &RunId) -> bool {
+        true
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_be_reached_for_a_while_does_not_end_the_fleet() {
+    let store = MemoryStore::new();
+    let runtime = runtime(&store);
+    leave(&runtime, &["fine"]).await;
+    store.set_cut_off(true);
+    let (halt, noted, failures) = (Halt::default(), Arc::new(Mutex::new(Vec::new())), Arc::default());
+    let notes = Notes { noted: noted.clone(), enough: 1, halt: halt.clone() };
+    let outage = Outage { notes, store, failures: Arc::clone(&failures) };
+    Fleet::new(runtime, Box::new(outage)).drive(FleetLimits { idle: None, max_runs: 9 }, &halt).await.unwrap();
+    assert_eq!(*noted.lock().unwrap(), ["fine Ended"]);
+    assert_eq!(*failures.lock().unwrap(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_failed_here_and_ended_elsewhere_is_nothing_to_wait_for() {
+    let store = memory_with(["ours".to_owned()].into_iter()).await;
+    let (halt, tried) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
+    // Its history cannot be read, so it fails, and is to be tried again.
+    let root = Root { tried: tried.clone(), halt: Halt::default() };
+    let runtime = Runtime { store: Arc::new(store.clone()), perform: Arc::new(NoEffects), clock: Arc::new(SystemClock) };
+    let mut fleet = Fleet::new(runtime, Box::new(root));
+    let ended_elsewhere = async {
+        while tried.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let (version, hash) = store.load(&RunId::new("ours")).await.unwrap().unwrap().head();
+        let mut scribe = HistoryWriter { version, hash, ..HistoryWriter::new("ours") };
+        let mut last = scribe.next("cancelled");
+        last.index.timers_removed = vec![TimerId::new("drive")];
+        scribe.append(&store.another_process(), last).await.unwrap();
+    };
+    let driven = fleet.drive(FleetLimits { idle: Some(Duration::ZERO), max_runs: 2 }, &halt);
+    let (driven, ()) = futures::future::join(driven, ended_elsewhere).await;
+    driven.unwrap();
+    assert_eq!(tried.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_driver_that_is_dropped_releases_its_claim() {
+    let store = MemoryStore::new();
+    let runtime = runtime(&store);
+    leave(&runtime, &["fine"]).await;
+    let run = RunId::new("fine");
+    let driver = Driver::resume(runtime.clone(), &run, Caller::driver(), Box::new(())).await.unwrap();
+    let again = Driver::resume(runtime.clone(), &run, Caller::driver(), Box::new(())).await;
+    assert!(matches!(again, Err(DriveError::DrivenBy { .. })), "one driver at a time, in one process, too");
+    drop(driver);
+    assert_eq!(store.driver_of(&run).await, Ok(None));
 }

@@ -152,6 +152,10 @@ macro_rules! conformance_tests {
             a_commit_that_cannot_claim_changes_nothing
             a_commit_takes_a_run_over_from_a_dead_driver
             the_next_run_is_one_that_no_live_process_drives
+            a_run_that_this_process_drives_cannot_be_claimed_here_again
+            of_two_concurrent_claims_in_one_process_one_is_taken
+            an_abandoned_claim_is_released
+            a_run_that_no_longer_wants_a_driver_is_not_claimed
             a_release_and_the_end_of_a_driver_are_changes
             runs_are_listed_newest_first_in_pages
             runs_are_found_by_prefix_and_by_feature
@@ -416,6 +420,7 @@ pub async fn claiming_again_raises_the_epoch(backend: &dyn Backend) {
     let mut scribe = HistoryWriter::new("aaaa");
     scribe.write(&*store, "one").await;
     let first = store.claim(&scribe.run).await.unwrap();
+    store.release(&scribe.run, first).await.unwrap();
     let second = store.claim(&scribe.run).await.unwrap();
     assert_eq!(second, first + 1);
     scribe.epoch = Some(first);

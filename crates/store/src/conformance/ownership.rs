@@ -45,6 +45,7 @@ pub async fn only_the_current_claim_can_be_released(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let scribe = start_run(&*store, "aaaa", |_| ()).await;
     let first = store.claim(&scribe.run).await.unwrap();
+    store.release(&scribe.run, first).await.unwrap();
     let second = store.claim(&scribe.run).await.unwrap();
     store.release(&scribe.run, first).await.unwrap();
     other.release(&scribe.run, second).await.unwrap();
@@ -114,16 +115,82 @@ pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backe
     start_run(&*store, "attended", |_| ()).await;
     let any = |_: &RunId| true;
     let not_b = |run: &RunId| run.as_str() != "bbbb";
-    let (first, epoch) = store.claim_next(&not_b).await.unwrap().unwrap();
-    assert_eq!((first.as_str(), epoch), ("aaaa", 1));
-    assert_eq!(other.claim_next(&not_b).await, Ok(Some((RunId::new("cccc"), 1))));
-    assert_eq!(other.claim_next(&|run| run.as_str() == "aaaa").await, Ok(None), "a live process drives it");
-    assert_eq!(other.undriven(9).await.unwrap(), ["bbbb", "cccc", "dddd"].map(RunId::new));
-    assert_eq!(other.undriven(1).await.unwrap(), [RunId::new("bbbb")]);
-    store.release(&first, epoch).await.unwrap();
-    assert_eq!(other.claim_next(&any).await, Ok(Some((first.clone(), 2))));
+    let [a, b, c, d] = ["aaaa", "bbbb", "cccc", "dddd"].map(RunId::new);
+    assert_eq!(store.claim_next(&not_b, 1).await, Ok(vec![(a.clone(), 1)]));
+    assert_eq!(other.claim_next(&not_b, 1).await, Ok(vec![(c.clone(), 1)]));
+    assert_eq!(other.claim_next(&|run| run.as_str() == "aaaa", 1).await, Ok(vec![]), "a live process drives it");
+    for process in [&store, &other] {
+        assert_eq!(process.undriven(9).await.unwrap(), [b.clone(), d.clone()], "neither lists what it drives itself");
+        assert_eq!(process.undriven(1).await, Ok(vec![b.clone()]));
+    }
+    store.release(&a, 1).await.unwrap();
+    assert_eq!(other.claim_next(&any, 0).await, Ok(vec![]));
+    assert_eq!(other.claim_next(&any, 2).await, Ok(vec![(a.clone(), 2), (b.clone(), 1)]));
+    assert_eq!(other.claim_next(&any, 9).await, Ok(vec![(d.clone(), 1)]));
     drop(other);
-    assert_eq!(store.claim_next(&any).await, Ok(Some((first, 3))), "its driver died");
+    assert_eq!(store.claim_next(&any, 9).await, Ok(vec![(a, 3), (b, 2), (c, 2), (d, 2)]), "their driver died");
+}
+
+/// A claim.
+pub async fn a_run_that_this_process_drives_cannot_be_claimed_here_again(backend: &dyn Backend) {
+    let store = backend.process();
+    let scribe = start_detached(&*store, "aaaa").await;
+    let epoch = store.claim(&scribe.run).await.unwrap();
+    let again = store.claim(&scribe.run).await;
+    assert!(matches!(&again, Err(ClaimError::DrivenBy(info)) if info.driver == *store.driver()), "{again:?}");
+    let appended = store.append(claiming(&scribe, &*store, "two")).await;
+    assert!(matches!(&appended, Err(AppendError::DrivenBy(info)) if info.driver == *store.driver()), "{appended:?}");
+    assert_eq!(store.undriven(9).await, Ok(vec![]));
+    assert_eq!(store.claim_any(std::slice::from_ref(&scribe.run), 1).await, Ok(vec![]));
+    store.release(&scribe.run, epoch).await.unwrap();
+    let claimed = store.append(claiming(&scribe, &*store, "two")).await.unwrap();
+    assert_eq!(claimed, Some(epoch + 1), "it was free, and the commit claimed it");
+    assert!(matches!(store.claim(&scribe.run).await, Err(ClaimError::DrivenBy(_))));
+
+    let created = HistoryWriter::new("bbbb");
+    store.append(claiming(&created, &*store, "one")).await.unwrap();
+    assert!(matches!(store.claim(&created.run).await, Err(ClaimError::DrivenBy(_))), "it was claimed as it was created");
+}
+
+/// A claim.
+pub async fn of_two_concurrent_claims_in_one_process_one_is_taken(backend: &dyn Backend) {
+    let store = backend.process();
+    for number in 0..5 {
+        let scribe = start_detached(&*store, &format!("run{number}")).await;
+        let (one, two) = futures::future::join(store.claim(&scribe.run), store.claim(&scribe.run)).await;
+        assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
+    }
+}
+
+/// A claim.
+pub async fn an_abandoned_claim_is_released(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let scribe = start_run(&*store, "aaaa", |_| ()).await;
+    let epoch = store.claim(&scribe.run).await.unwrap();
+    let mut marker = other.changes_of(&scribe.run);
+    store.abandon(&scribe.run, epoch);
+    while other.driver_of(&scribe.run).await.unwrap().is_some() {
+        marker = other.run_changed(&scribe.run, marker, None).await.unwrap();
+    }
+    assert!(other.claim(&scribe.run).await.unwrap() > epoch);
+}
+
+/// A claim.
+pub async fn a_run_that_no_longer_wants_a_driver_is_not_claimed(backend: &dyn Backend) {
+    let (store, other) = (backend.process(), backend.process());
+    let mut ended = start_detached(&*store, "aaaa").await;
+    let wanted = start_detached(&*store, "bbbb").await;
+    let listed = other.undriven(9).await.unwrap();
+    assert_eq!(listed, [ended.run.clone(), wanted.run.clone()]);
+    // Between the list and the claim, this process drives the first one to its end.
+    ended.epoch = Some(store.claim(&ended.run).await.unwrap());
+    let mut last = ended.next("failed");
+    last.index.timers_removed = vec![TimerId::new(DRIVE_TIMER)];
+    ended.append(&*store, last).await.unwrap();
+    store.release(&ended.run, 1).await.unwrap();
+    assert_eq!(other.claim_any(&listed, 9).await, Ok(vec![(wanted.run.clone(), 1)]));
+    assert_eq!(other.driver_of(&ended.run).await, Ok(None));
+    assert!(other.claim(&ended.run).await.is_ok(), "a person may still resume it");
 }
 
 /// A claim.

@@ -1,6 +1,7 @@
 //! What a store in memory holds, and how it answers.
 
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::held::{HeldClaims, Reservation};
 use crate::store::{
     Append, Cursor, Delivery, DriverInfo, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Orphan, OutboxEntry,
     OutboxFilter, Page, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
@@ -13,6 +14,7 @@ use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::{HoldRow, IndexRows, OutboxRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Data {
@@ -66,8 +68,9 @@ impl Data {
         self.places.get(run).map(|place| (*place, &self.runs[*place]))
     }
 
-    pub(super) fn append(&mut self, append: Append, own: &DriverId) -> Result<Option<u64>, AppendError> {
+    pub(super) fn append(&mut self, append: Append, own: &DriverId, held: &Arc<HeldClaims>) -> Result<Option<u64>, AppendError> {
         refuse_misuse(&append, own)?;
+        let mut reservation = None;
         let Append { run, expected, epoch, claim, commit, values, index, materialized } = append;
         let place = match (self.places.get(&run), expected) {
             (Some(place), 1..) => {
@@ -75,10 +78,8 @@ impl Data {
                 if epoch.is_some_and(|epoch| epoch != known.epoch) {
                     return Err(AppendError::Fenced);
                 }
-                if claim.is_some()
-                    && let Some(other) = self.driver_of(&run).filter(|info| info.driver != *own)
-                {
-                    return Err(AppendError::DrivenBy(other));
+                if claim.is_some() {
+                    reservation = Some(self.reserve(&run, own, held).map_err(AppendError::DrivenBy)?);
                 }
                 if known.commits.len() as u64 != expected {
                     return Err(AppendError::Conflict);
@@ -89,6 +90,7 @@ impl Data {
             (None, 1..) => return Err(StoreError::NoRun(run).into()),
             (None, 0) => {
                 let row = index.run.clone().expect("an append that creates a run has its row");
+                reservation = claim.as_ref().and_then(|_| held.reserve(&run));
                 self.places.insert(run, self.runs.len());
                 self.runs.push(Run {
                     row,
@@ -113,15 +115,43 @@ impl Data {
         }
         known.commits.push(commit);
         known.take(index);
-        Ok(claim.map(|driver| known.claim(driver)))
+        Ok(claim.zip(reservation).map(|(driver, reservation)| known.claim(driver, reservation)))
     }
 
-    pub(super) fn claim(&mut self, run: &RunId, own: &DriverId) -> Result<u64, ClaimError> {
-        let place = *self.places.get(run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
-        if let Some(other) = self.driver_of(run).filter(|info| info.driver != *own) {
-            return Err(ClaimError::DrivenBy(other));
+    /// Sets a run aside that is to be claimed; says who drives it where that cannot be.
+    fn reserve(&self, run: &RunId, own: &DriverId, held: &Arc<HeldClaims>) -> Result<Reservation, DriverInfo> {
+        match self.driver_of(run).filter(|info| info.driver != *own) {
+            Some(other) => Err(other),
+            None => held.reserve(run).ok_or_else(|| self.live.get(own).cloned().expect("a process that claims is alive")),
         }
-        Ok(self.runs[place].claim(own.clone()))
+    }
+
+    pub(super) fn claim(&mut self, run: &RunId, own: &DriverId, held: &Arc<HeldClaims>) -> Result<u64, ClaimError> {
+        let place = *self.places.get(run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
+        let reservation = self.reserve(run, own, held).map_err(ClaimError::DrivenBy)?;
+        Ok(self.runs[place].claim(own.clone(), reservation))
+    }
+
+    /// Claims the first of these runs that want a driver and have none, at most so many.
+    pub(super) fn claim_any(
+        &mut self,
+        runs: &[RunId],
+        limit: usize,
+        own: &DriverId,
+        held: &Arc<HeldClaims>,
+    ) -> Vec<(RunId, u64)> {
+        let mut claimed = Vec::new();
+        for run in runs {
+            if claimed.len() == limit {
+                break;
+            }
+            if self.run(run).is_some_and(|(_, known)| known.wants_driver())
+                && let Ok(epoch) = self.claim(run, own, held)
+            {
+                claimed.push((run.clone(), epoch));
+            }
+        }
+        claimed
     }
 
     pub(super) fn release(&mut self, run: &RunId, own: &DriverId, epoch: u64) -> bool {
@@ -131,9 +161,12 @@ impl Data {
         true
     }
 
-    pub(super) fn undriven(&self, own: &DriverId, limit: usize) -> Vec<RunId> {
-        let is_free = |known: &&Run| known.driver.as_ref().is_none_or(|driver| driver == own || !self.live.contains_key(driver));
-        let wanted = self.runs.iter().filter(|known| known.timers.contains_key(&TimerId::new(DRIVE_TIMER)));
+    pub(super) fn undriven(&self, own: &DriverId, held: &HeldClaims, limit: usize) -> Vec<RunId> {
+        let is_free = |known: &&Run| {
+            known.driver.as_ref().is_none_or(|driver| driver == own || !self.live.contains_key(driver))
+                && !held.has(&known.row.run)
+        };
+        let wanted = self.runs.iter().filter(|known| known.wants_driver());
         wanted.filter(is_free).map(|known| known.row.run.clone()).take(limit).collect()
     }
 
@@ -342,10 +375,15 @@ impl Data {
 }
 
 impl Run {
-    fn claim(&mut self, driver: DriverId) -> u64 {
+    fn claim(&mut self, driver: DriverId, reservation: Reservation) -> u64 {
         self.driver = Some(driver);
         self.epoch += 1;
+        reservation.keep(self.epoch);
         self.epoch
+    }
+
+    fn wants_driver(&self) -> bool {
+        self.timers.contains_key(&TimerId::new(DRIVE_TIMER))
     }
 
     fn take(&mut self, index: IndexRows) {

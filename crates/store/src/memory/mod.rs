@@ -8,6 +8,7 @@ mod data;
 use crate::backup::{ReadSnapshot, copy_runs};
 use crate::change_feed::ChangeFeed;
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::held::HeldClaims;
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
     Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
@@ -20,6 +21,7 @@ use lockgate_engine::run::index::{OutboxRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -43,8 +45,10 @@ pub struct MemoryStore {
 #[derive(Debug)]
 struct Process {
     driver: DriverId,
+    held: Arc<HeldClaims>,
     shared: Arc<Shared>,
     fault: Mutex<Option<Fault>>,
+    cut_off: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -88,6 +92,19 @@ impl MemoryStore {
         *self.fault() = Some(fault);
     }
 
+    /// Makes lists, claims and waiting for changes fail in this process, as when a server cannot be reached, or lets them succeed again.
+    pub fn set_cut_off(&self, cut_off: bool) {
+        self.process.cut_off.store(cut_off, Ordering::SeqCst);
+        self.process.shared.feed.all_changed();
+    }
+
+    fn reachable(&self) -> Result<(), StoreError> {
+        match self.process.cut_off.load(Ordering::SeqCst) {
+            true => Err(StoreError::Io("the store cannot be reached".to_owned())),
+            false => Ok(()),
+        }
+    }
+
     fn process_of(shared: Arc<Shared>) -> Self {
         let driver = {
             let mut data = shared.data();
@@ -103,7 +120,15 @@ impl MemoryStore {
             data.live.insert(driver.clone(), info);
             driver
         };
-        Self { process: Arc::new(Process { driver, shared, fault: Mutex::default() }) }
+        Self {
+            process: Arc::new(Process {
+                driver,
+                held: Arc::default(),
+                shared,
+                fault: Mutex::default(),
+                cut_off: AtomicBool::new(false),
+            }),
+        }
     }
 
     fn fault(&self) -> MutexGuard<'_, Option<Fault>> {
@@ -123,19 +148,47 @@ impl MemoryStore {
             None => None,
         };
         let (run, version) = (append.run.clone(), append.commit.version);
-        let epoch = self.data().append(append, &self.process.driver)?;
+        let epoch = self.data().append(append, &self.process.driver, &self.process.held)?;
         self.process.shared.feed.runs_changed([(&run, Some(version))].into_iter());
-        after.map_or(Ok(epoch), Err)
+        match (after, epoch) {
+            (None, epoch) => Ok(epoch),
+            (Some(unknown), epoch) => {
+                // No one learns of the claim, so no one holds it.
+                epoch.inspect(|epoch| self.process.held.release(&run, *epoch));
+                Err(unknown)
+            }
+        }
     }
 
     fn claim_now(&self, run: &RunId) -> Result<u64, ClaimError> {
-        let epoch = self.data().claim(run, &self.process.driver)?;
+        let epoch = self.data().claim(run, &self.process.driver, &self.process.held)?;
         self.process.shared.feed.runs_changed([(run, None)].into_iter());
         Ok(epoch)
     }
 
+    fn release_now(&self, run: &RunId, epoch: u64) {
+        self.process.held.release(run, epoch);
+        if self.data().release(run, &self.process.driver, epoch) {
+            self.process.shared.feed.runs_changed([(run, None)].into_iter());
+        }
+    }
+
     fn ready<T: Send + 'static>(value: T) -> Future<'static, T> {
         Box::pin(std::future::ready(value))
+    }
+}
+
+/// A claim that its caller has not learned of yet: one who is gone by then does not hold it.
+struct Unheard<'a> {
+    store: &'a MemoryStore,
+    claim: Option<(RunId, u64)>,
+}
+
+impl Drop for Unheard<'_> {
+    fn drop(&mut self) {
+        if let Some((run, epoch)) = self.claim.take() {
+            self.store.release_now(&run, epoch);
+        }
     }
 }
 
@@ -161,8 +214,12 @@ impl Store for MemoryStore {
         Box::pin(async move {
             // A disk takes a while, before and after it has taken effect; whoever waits may be dropped in either.
             YieldNow::default().await;
+            let run = append.run.clone();
+            let mut unheard = Unheard { store: self, claim: None };
             let appended = self.append_now(append);
+            unheard.claim = appended.as_ref().ok().copied().flatten().map(|epoch| (run, epoch));
             YieldNow::default().await;
+            unheard.claim = None;
             appended
         })
     }
@@ -188,27 +245,28 @@ impl Store for MemoryStore {
     fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>> {
         let run = run.clone();
         Box::pin(async move {
-            if self.data().release(&run, &self.process.driver, epoch) {
-                self.process.shared.feed.runs_changed([(&run, None)].into_iter());
-            }
+            self.release_now(&run, epoch);
             Ok(())
         })
     }
 
-    fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
-        Self::ready(Ok(self.data().undriven(&self.process.driver, limit)))
+    fn abandon(&self, run: &RunId, epoch: u64) {
+        self.release_now(run, epoch);
     }
 
-    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+    fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
+        let listed = self.reachable().map(|()| self.data().undriven(&self.process.driver, &self.process.held, limit));
+        Self::ready(listed)
+    }
+
+    fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>> {
         Box::pin(async move {
-            for run in runs {
-                match self.claim_now(run) {
-                    Ok(epoch) => return Ok(Some((run.clone(), epoch))),
-                    Err(ClaimError::DrivenBy(_) | ClaimError::Store(StoreError::NoRun(_))) => {}
-                    Err(ClaimError::Store(error)) => return Err(error),
-                }
+            self.reachable()?;
+            let claimed = self.data().claim_any(runs, limit, &self.process.driver, &self.process.held);
+            if !claimed.is_empty() {
+                self.process.shared.feed.runs_changed(claimed.iter().map(|(run, _)| (run, None)));
             }
-            Ok(None)
+            Ok(claimed)
         })
     }
 
@@ -241,7 +299,7 @@ impl Store for MemoryStore {
     }
 
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>> {
-        Self::ready(Ok(self.data().timers(due_before, limit)))
+        Self::ready(self.reachable().map(|()| self.data().timers(due_before, limit)))
     }
 
     fn outbox(&self, filter: OutboxFilter, limit: usize) -> Future<'_, Result<Vec<OutboxEntry>, StoreError>> {
@@ -268,7 +326,7 @@ impl Store for MemoryStore {
     }
 
     fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>> {
-        Box::pin(self.process.shared.feed.changed(since, || Ok(())))
+        Box::pin(self.process.shared.feed.changed(since, || self.reachable()))
     }
 
     fn run_changed<'a>(&'a self, run: &'a RunId, since: u64, known: Option<u64>) -> Future<'a, Result<u64, StoreError>> {

@@ -11,8 +11,11 @@ use super::drivers::Drivers;
 use super::errors::explain;
 use crate::change_feed::ChangeFeed;
 use crate::error::StoreError;
+use futures::FutureExt;
 use lockgate_engine::id::{DriverId, RunId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -47,7 +50,7 @@ pub(super) struct Changes {
 
 /// What was seen when the database was last checked.
 #[derive(Debug)]
-pub(super) struct Checked {
+struct Checked {
     snapshot: String,
     alive: BTreeSet<DriverId>,
     listening: Option<Arc<Session>>,
@@ -55,7 +58,7 @@ pub(super) struct Checked {
 
 impl Checked {
     /// The state when the store was opened.
-    pub(super) fn new(snapshot: String) -> Self {
+    fn new(snapshot: String) -> Self {
         Self { snapshot, alive: BTreeSet::new(), listening: None }
     }
 }
@@ -139,8 +142,23 @@ impl Changes {
         }
     }
 
+    /// Checks for changes of others for as long as the store is open. A panic must not leave those who wait without a word.
+    pub(super) async fn check(self: Arc<Self>, connection: Arc<Connection>, snapshot: String) {
+        let mut checked = Checked::new(snapshot);
+        loop {
+            let checking = AssertUnwindSafe(self.check_while_waited_for(&connection, checked)).catch_unwind();
+            let Err(panic) = checking.await;
+            let detail = panic.downcast_ref::<&str>().copied().unwrap_or("without a message");
+            tracing::error!(detail, "checking the database for changes panicked; it starts again");
+            self.feed.set_failure(Some(StoreError::Io(format!("checking the database for changes panicked: {detail}"))));
+            tokio::time::sleep(CHECK).await;
+            // Another snapshot than any: everything is compared.
+            checked = Checked::new(String::new());
+        }
+    }
+
     /// Checks for changes of others while anyone waits for them.
-    pub(super) async fn check(self: Arc<Self>, connection: Arc<Connection>, mut checked: Checked) {
+    async fn check_while_waited_for(&self, connection: &Connection, mut checked: Checked) -> Infallible {
         let mut failing: Option<Instant> = None;
         let mut is_first = true;
         loop {
@@ -148,7 +166,7 @@ impl Changes {
                 self.started.notified().await;
                 is_first = true;
             }
-            match self.listen_and_check(&connection, &mut checked).await {
+            match self.listen_and_check(connection, &mut checked).await {
                 Ok(()) => {
                     failing = None;
                     self.feed.set_failure(None);

@@ -14,14 +14,16 @@ use super::connection::{Connection, Session};
 use super::errors::{corrupt, explain};
 use super::process;
 use crate::error::StoreError;
+use crate::held::HeldClaims;
 use crate::lease::{Lease, machine_clock};
+use crate::number::row_limit;
 use crate::store::{Append, DriverInfo};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::time::Timestamp;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Mutex, OnceCell};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -57,6 +59,8 @@ pub(super) enum Claimed {
 pub(super) struct Drivers {
     own: DriverId,
     lease: Lease,
+    held: Arc<HeldClaims>,
+    since: Timestamp,
     alive: OnceCell<()>,
     /// The lease ends with this process: then no heartbeat follows any more.
     heartbeat_running: Mutex<bool>,
@@ -73,12 +77,25 @@ impl Drivers {
         let mut ids = IdSource::new(rand::random());
         let own = DriverId(format!("{}{}", ids.next_id(), ids.next_id()));
         let lease = Lease::new(LEASE_LENGTH, machine_clock);
-        Self { own, lease, alive: OnceCell::new(), heartbeat_running: Mutex::new(true) }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        Self { own, lease, held: Arc::default(), since, alive: OnceCell::new(), heartbeat_running: Mutex::new(true) }
     }
 
     /// How long this process may rely on what it claimed.
     pub(super) fn lease(&self) -> &Lease {
         &self.lease
+    }
+
+    /// The claims that this process holds.
+    pub(super) fn held(&self) -> &Arc<HeldClaims> {
+        &self.held
+    }
+
+    /// Who this process is, to those in it that cannot claim a run because another driver in it holds the claim.
+    pub(super) fn own_info(&self) -> DriverInfo {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        DriverInfo { driver: self.own.clone(), pid: std::process::id(), host, since: self.since, until: None }
     }
 
     /// This process's driver id.
@@ -214,11 +231,27 @@ impl Drivers {
         Ok((read_claim(&claimed)?, both))
     }
 
-    /// Claims the first of these runs that no other live process drives. One that another process is about to claim is passed over.
-    pub(super) async fn claim_first(&self, session: &Session, runs: &[String]) -> Result<Option<(RunId, u64)>, Error> {
-        let rows = session.query(CLAIM_FIRST, &[&runs, &self.own.as_str()]).await?;
-        let claimed = rows.first().map(|row| Ok((RunId(row.try_get(0)?), row.try_get::<_, i64>(1)?.cast_unsigned())));
-        claimed.transpose()
+    /// Claims the first of these runs that want a driver and that no other live process drives, at most so many. One that another process is about to
+    /// claim is passed over.
+    pub(super) async fn claim_any(&self, session: &Session, runs: &[&str], limit: usize) -> Result<Vec<(RunId, u64)>, Error> {
+        let rows = session.query(CLAIM_ANY, &[&runs, &self.own.as_str(), &DRIVE_TIMER, &row_limit(limit)]).await?;
+        rows.iter().map(|row| Ok((RunId(row.try_get(0)?), row.try_get::<_, i64>(1)?.cast_unsigned()))).collect()
+    }
+
+    /// Ends the leases of those drivers of these runs whose processes have ended on this machine. Gives whether there were any.
+    pub(super) async fn end_left(&self, session: &Session, runs: &[&str]) -> Result<bool, Error> {
+        let text = format!(
+            "SELECT DISTINCT d.driver, {PROCESS} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
+             WHERE r.run = ANY($1::text[]) AND d.driver <> $2 AND d.expires_at > clock_timestamp()"
+        );
+        let mut any = false;
+        for row in session.query(&text, &[&runs, &self.own.as_str()]).await? {
+            if row.try_get::<_, Option<&str>>(1)?.is_some_and(process::has_ended) {
+                end_lease(session, &DriverId(row.try_get(0)?)).await?;
+                any = true;
+            }
+        }
+        Ok(any)
     }
 
     /// Gives a claim up if it is still the run's; gives whether it was. It need not be durable before others see it: a claim that comes back after the
@@ -228,38 +261,16 @@ impl Drivers {
         Ok(!released.is_empty())
     }
 
-    /// Runs in the background that could continue and that no other live process drives.
+    /// Runs in the background that could continue and that no live process drives, this one included. Which processes live is read first, since
+    /// only this process can know which of those on its machine have ended; then the database need not list more runs than are asked for.
     pub(super) async fn undriven(&self, connection: &Connection, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        let text = format!(
-            "SELECT r.run, r.driver, CASE WHEN d.expires_at > clock_timestamp() THEN d.driver END, {PROCESS} \
-             FROM lockgate.timers t JOIN lockgate.runs r ON r.key = t.run_key LEFT JOIN lockgate.drivers d ON d.driver = r.driver \
-             WHERE t.due <= 0 AND t.kind = $1 AND (d.driver IS NULL OR r.driver = $2 OR d.expires_at <= clock_timestamp() OR {PROCESS} IS NOT NULL) \
-             ORDER BY t.due, t.run_key"
-        );
-        let rows = connection.read(&text, &[&DRIVE_TIMER, &self.own.as_str()]).await?;
-        let mut free = Vec::new();
-        // Many runs are those of few processes, and each is looked for once.
-        let mut ended: HashMap<DriverId, bool> = HashMap::new();
-        for row in &rows {
-            if free.len() >= limit {
-                break;
-            }
-            let run = RunId(row.try_get(0).map_err(|error| corrupt(&connection.address, &error.to_string()))?);
-            let read = |column| {
-                row.try_get::<_, Option<String>>(column).map_err(|error| corrupt(&connection.address, &error.to_string()))
-            };
-            let (driver, lives, process) = (read(1)?.map(DriverId), read(2)?.is_some(), read(3)?);
-            let is_free = match driver {
-                Some(driver) if lives && driver != self.own => {
-                    *ended.entry(driver).or_insert_with(|| process.as_deref().is_some_and(process::has_ended))
-                }
-                Some(_) | None => true,
-            };
-            if is_free {
-                free.push(run);
-            }
-        }
-        Ok(free)
+        let others = Self::all_alive(connection).await?.into_iter().filter(|driver| *driver != self.own);
+        let others: Vec<String> = others.map(|driver| driver.to_string()).collect();
+        let held: Vec<String> = self.held.all().iter().map(|run| run.as_str().to_owned()).collect();
+        let text = "SELECT r.run FROM lockgate.timers t JOIN lockgate.runs r ON r.key = t.run_key \
+             WHERE t.due <= 0 AND t.kind = $1 AND (r.driver IS NULL OR r.driver <> ALL($2::text[])) AND r.run <> ALL($3::text[]) \
+             ORDER BY t.due, t.run_key LIMIT $4";
+        connection.list(text, &[&DRIVE_TIMER, &others, &held, &row_limit(limit)], |row| Ok(RunId(row.get(0)?))).await
     }
 
     /// Who drives the run, if that process is alive.
@@ -311,15 +322,19 @@ fn read_claim(claimed: &[Row]) -> Result<Claimed, Error> {
 const CHECK_BOTH: &str = "SELECT 1 / count(*) FROM lockgate.runs r JOIN lockgate.commits c ON c.run_key = r.key \
     WHERE r.run = $1 AND r.driver = $2 AND c.version = $3 AND c.hash = $4";
 
-/// Locks the first run that is free and that no one else has locked, and claims it. A run that was claimed after the statement started has another
-/// epoch when it is locked, and is passed over: its driver may be one that the statement does not see yet.
-const CLAIM_FIRST: &str = "WITH free AS ( \
-    SELECT r.key FROM unnest($1::text[]) WITH ORDINALITY AS w(run, number) JOIN lockgate.runs r ON r.run = w.run \
+/// Locks the first runs that are free and that no one else has locked, and claims them. A run that was claimed after the statement started has another
+/// epoch when it is locked, and is passed over: its driver may be one that the statement does not see yet. A run that has ended or waits since then has
+/// lost its timer, which is locked for that reason, too.
+const CLAIM_ANY: &str = "WITH free AS ( \
+    SELECT r.key, w.number FROM unnest($1::text[]) WITH ORDINALITY AS w(run, number) JOIN lockgate.runs r ON r.run = w.run \
     JOIN lockgate.runs seen ON seen.key = r.key AND seen.epoch = r.epoch \
+    JOIN lockgate.timers t ON t.run_key = r.key AND t.timer = $3 \
     WHERE NOT EXISTS (SELECT 1 FROM lockgate.drivers d \
       WHERE d.driver = r.driver AND d.driver <> $2 AND d.expires_at > clock_timestamp()) \
-    ORDER BY w.number LIMIT 1 FOR NO KEY UPDATE OF r SKIP LOCKED \
-  ) UPDATE lockgate.runs r SET driver = $2, epoch = epoch + 1 FROM free WHERE r.key = free.key RETURNING r.run, r.epoch";
+    ORDER BY w.number LIMIT $4 FOR NO KEY UPDATE OF r, t SKIP LOCKED \
+  ), claimed AS ( \
+    UPDATE lockgate.runs r SET driver = $2, epoch = epoch + 1 FROM free WHERE r.key = free.key RETURNING r.run, r.epoch, free.number \
+  ) SELECT run, epoch FROM claimed ORDER BY number";
 
 const RELEASE: &str = "UPDATE lockgate.runs SET driver = NULL WHERE run = $1 AND driver = $2 AND epoch = $3 \
     RETURNING set_config('synchronous_commit', 'off', true)";

@@ -48,7 +48,7 @@ use crate::store::{
     Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use address::Address;
-use changes::{Changes, Checked};
+use changes::Changes;
 use connection::Connection;
 use drivers::Drivers;
 use lockgate_engine::digest::Digest;
@@ -91,7 +91,7 @@ impl StoreParts {
         let writer = || Writer::new(Connection::new(address.clone(), writer::SETTINGS), drivers.clone(), changes.clone());
         let writers = Writers::begin(writer, opener);
         tokio::spawn(changes.clone().notify(connection.clone()));
-        tokio::spawn(changes.clone().check(connection.clone(), Checked::new(snapshot)));
+        tokio::spawn(changes.clone().check(connection.clone(), snapshot));
         Ok(Arc::new(Self { connection, writers, drivers, changes }))
     }
 
@@ -167,14 +167,18 @@ impl Store for PostgresStore {
         Box::pin(async move { self.parts.writers.release(run, epoch).await })
     }
 
+    fn abandon(&self, run: &RunId, epoch: u64) {
+        self.parts.writers.abandon(run.clone(), epoch);
+    }
+
     fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
         self.ask(move |parts| async move { parts.drivers.undriven(&parts.connection, limit).await })
     }
 
-    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+    fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>> {
         Box::pin(async move {
             self.register().await?;
-            self.parts.writers.claim_first(runs.iter().map(|run| run.as_str().to_owned()).collect()).await
+            self.parts.writers.claim_any(runs.to_vec(), limit).await
         })
     }
 

@@ -8,6 +8,7 @@ use super::connection::{Connection, Session};
 use super::drivers::{Claimed, Drivers, end_lease};
 use super::errors::{explain, is_refused, is_worth_retrying};
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::held::{Awaited, Reservation};
 use crate::store::Append;
 use lockgate_engine::id::RunId;
 use std::collections::HashSet;
@@ -31,14 +32,18 @@ const MAX_ATTEMPTS: u32 = 30;
 enum Request {
     Append(Waiting),
     Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
-    ClaimFirst(Vec<String>, oneshot::Sender<Result<Option<(RunId, u64)>, StoreError>>),
-    Release(RunId, u64, oneshot::Sender<Result<(), StoreError>>),
+    /// The first of these runs that want a driver and are free, at most so many.
+    ClaimAny(Vec<RunId>, usize, oneshot::Sender<Result<Vec<(RunId, u64)>, StoreError>>),
+    /// No one waits for the release of an abandoned claim.
+    Release(RunId, u64, Option<oneshot::Sender<Result<(), StoreError>>>),
 }
 
 /// An append, and who waits for it.
 #[derive(Debug)]
 struct Waiting {
     append: Box<Append>,
+    /// For one that creates a run and claims it.
+    reservation: Option<Reservation>,
     reply: oneshot::Sender<Result<Option<u64>, AppendError>>,
 }
 
@@ -80,26 +85,48 @@ impl Writer {
 
     pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
         let (reply, result) = oneshot::channel();
-        self.submit(Request::Append(Waiting { append: Box::new(append), reply }));
-        result.await.unwrap_or_else(|_| Err(stopped().into()))
+        let run = append.run.clone();
+        let awaited = Awaited::new(result, |unwanted: Result<Option<u64>, AppendError>| {
+            unwanted.ok().flatten().into_iter().for_each(|epoch| self.abandon(run.clone(), epoch));
+        });
+        let creates = append.claim.is_some() && append.expected == 0;
+        // A run that this process holds exists already, so the append is not taken and needs no claim.
+        let reservation = creates.then(|| self.drivers.held().reserve(&append.run)).flatten();
+        self.submit(Request::Append(Waiting { append: Box::new(append), reservation, reply }));
+        awaited.await.unwrap_or_else(|_| Err(stopped().into()))
     }
 
     pub(super) async fn claim(&self, run: RunId) -> Result<u64, ClaimError> {
         let (reply, result) = oneshot::channel();
+        let claimed = run.clone();
+        let awaited = Awaited::new(result, |unwanted: Result<u64, ClaimError>| {
+            unwanted.into_iter().for_each(|epoch| self.abandon(claimed.clone(), epoch));
+        });
         self.submit(Request::Claim(run, reply));
-        result.await.unwrap_or_else(|_| Err(stopped().into()))
+        awaited.await.unwrap_or_else(|_| Err(stopped().into()))
     }
 
-    pub(super) async fn claim_first(&self, runs: Vec<String>) -> Result<Option<(RunId, u64)>, StoreError> {
+    pub(super) async fn claim_any(&self, runs: Vec<RunId>, limit: usize) -> Result<Vec<(RunId, u64)>, StoreError> {
         let (reply, result) = oneshot::channel();
-        self.submit(Request::ClaimFirst(runs, reply));
-        result.await.unwrap_or_else(|_| Err(stopped()))
+        let awaited = Awaited::new(result, |unwanted: Result<Vec<(RunId, u64)>, StoreError>| {
+            unwanted.unwrap_or_default().into_iter().for_each(|(run, epoch)| self.abandon(run, epoch));
+        });
+        self.submit(Request::ClaimAny(runs, limit, reply));
+        awaited.await.unwrap_or_else(|_| Err(stopped()))
     }
 
     pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
+        // First of all: whoever hears of the release must find the run free.
+        self.drivers.held().release(&run, epoch);
         let (reply, result) = oneshot::channel();
-        self.submit(Request::Release(run, epoch, reply));
+        self.submit(Request::Release(run, epoch, Some(reply)));
         result.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Releases a claim without waiting for it.
+    pub(super) fn abandon(&self, run: RunId, epoch: u64) {
+        self.drivers.held().release(&run, epoch);
+        self.submit(Request::Release(run, epoch, None));
     }
 
     fn submit(&self, request: Request) {
@@ -140,10 +167,31 @@ impl Writer {
 
     async fn serve_alone(&self, request: Request) {
         match request {
-            Request::Append(Waiting { append, reply }) => answer(reply, self.append_claiming(&append).await),
-            Request::Claim(run, reply) => answer(reply, self.claim_now(&run).await),
-            Request::ClaimFirst(runs, reply) => answer(reply, self.claim_first_now(&runs).await),
-            Request::Release(run, epoch, reply) => answer(reply, self.release_now(&run, epoch).await),
+            Request::Append(Waiting { append, reservation: _, reply }) => {
+                if let Err(Ok(Some(epoch))) = reply.send(self.append_claiming(&append).await) {
+                    self.abandon(append.run, epoch);
+                }
+            }
+            Request::Claim(run, reply) => {
+                if let Err(Ok(epoch)) = reply.send(self.claim_now(&run).await) {
+                    self.abandon(run, epoch);
+                }
+            }
+            Request::ClaimAny(runs, limit, reply) => {
+                if let Err(Ok(claimed)) = reply.send(self.claim_any_now(&runs, limit).await) {
+                    claimed.into_iter().for_each(|(run, epoch)| self.abandon(run, epoch));
+                }
+            }
+            Request::Release(run, epoch, reply) => {
+                let released = self.release_now(&run, epoch).await;
+                match reply {
+                    Some(reply) => answer(reply, released),
+                    None => match released {
+                        Ok(()) => tracing::debug!(%run, epoch, "released an abandoned claim"),
+                        Err(error) => tracing::warn!(%run, epoch, %error, "an abandoned claim could not be released"),
+                    },
+                }
+            }
         }
     }
 
@@ -153,12 +201,13 @@ impl Writer {
         waiting.retain(|request| match request {
             Request::Append(waiting) => !waiting.reply.is_closed(),
             Request::Claim(_, reply) => !reply.is_closed(),
-            Request::ClaimFirst(_, reply) => !reply.is_closed(),
-            Request::Release(_, _, reply) => !reply.is_closed(),
+            Request::ClaimAny(_, _, reply) => !reply.is_closed(),
+            // Others wait for the run, whether the caller does or not.
+            Request::Release(..) => true,
         });
         let is_alone = match waiting.first()? {
             Request::Append(first) => first.claims(),
-            Request::Claim(..) | Request::ClaimFirst(..) | Request::Release(..) => true,
+            Request::Claim(..) | Request::ClaimAny(..) | Request::Release(..) => true,
         };
         if is_alone {
             return Some(Turn::Alone(waiting.remove(0)));
@@ -200,14 +249,20 @@ impl Writer {
                 if taken.clone().next().is_some() {
                     self.changes.committed(taken);
                 }
-                for (Waiting { append, reply }, appended) in batch.into_iter().zip(appended) {
+                for (Waiting { append, reservation, reply }, appended) in batch.into_iter().zip(appended) {
+                    let run = append.run;
                     let result = match appended {
-                        Appended::Taken(epoch) => Ok(epoch),
+                        Appended::Taken(epoch) => {
+                            epoch.zip(reservation).into_iter().for_each(|(epoch, reservation)| reservation.keep(epoch));
+                            Ok(epoch)
+                        }
                         Appended::Conflict => Err(AppendError::Conflict),
                         Appended::Fenced => Err(AppendError::Fenced),
-                        Appended::NoRun => Err(StoreError::NoRun(append.run).into()),
+                        Appended::NoRun => Err(StoreError::NoRun(run.clone()).into()),
                     };
-                    answer(reply, result);
+                    if let Err(Ok(Some(epoch))) = reply.send(result) {
+                        self.abandon(run, epoch);
+                    }
                 }
             }
             Err(Failure::Refused(error) | Failure::Lost(error)) => {
@@ -256,11 +311,15 @@ impl Writer {
     }
 
     async fn claim_now(&self, run: &RunId) -> Result<u64, ClaimError> {
+        let Some(reservation) = self.drivers.held().reserve(run) else {
+            return Err(ClaimError::DrivenBy(self.drivers.own_info()));
+        };
         let mut tries = 0;
         loop {
             let session = self.connection.session().await?;
             match self.drivers.claim(&session, run).await {
                 Ok(Claimed::Epoch(epoch)) => {
+                    reservation.keep(epoch);
                     self.changes.committed([(run, None)].into_iter());
                     return Ok(epoch);
                 }
@@ -279,11 +338,15 @@ impl Writer {
 
     /// Claims a run with the append, both or neither.
     async fn append_claiming(&self, append: &Append) -> Result<Option<u64>, AppendError> {
+        let Some(reservation) = self.drivers.held().reserve(&append.run) else {
+            return Err(AppendError::DrivenBy(self.drivers.own_info()));
+        };
         let mut tries = 0;
         loop {
             let session = self.connection.session().await?;
             match self.drivers.claim_with(&session, append).await {
                 Ok((Claimed::Epoch(epoch), true)) => {
+                    reservation.keep(epoch);
                     self.changes.committed([(&append.run, Some(append.commit.version))].into_iter());
                     return Ok(Some(epoch));
                 }
@@ -303,32 +366,40 @@ impl Writer {
         }
     }
 
-    async fn claim_first_now(&self, runs: &[String]) -> Result<Option<(RunId, u64)>, StoreError> {
+    async fn claim_any_now(&self, runs: &[RunId], limit: usize) -> Result<Vec<(RunId, u64)>, StoreError> {
+        let mut reserved: Vec<Reservation> = runs.iter().filter_map(|run| self.drivers.held().reserve(run)).collect();
         let mut tries = 0;
         loop {
+            let free: Vec<&str> = reserved.iter().map(|reservation| reservation.run().as_str()).collect();
+            if free.is_empty() {
+                return Ok(Vec::new());
+            }
             let session = self.connection.session().await?;
-            match self.drivers.claim_first(&session, runs).await {
-                Ok(Some((run, epoch))) => {
-                    self.changes.committed([(&run, None)].into_iter());
-                    return Ok(Some((run, epoch)));
+            // Those whose driver has ended on this machine are free although its lease has not ended.
+            let claimed = match self.drivers.claim_any(&session, &free, limit).await {
+                Ok(claimed) if claimed.is_empty() => match self.drivers.end_left(&session, &free).await {
+                    Ok(true) => self.drivers.claim_any(&session, &free, limit).await,
+                    Ok(false) => return Ok(Vec::new()),
+                    Err(error) => Err(error),
+                },
+                claimed => claimed,
+            };
+            match claimed {
+                Ok(claimed) => {
+                    for (run, epoch) in &claimed {
+                        if let Some(at) = reserved.iter().position(|reservation| reservation.run() == run) {
+                            reserved.swap_remove(at).keep(*epoch);
+                        }
+                    }
+                    if !claimed.is_empty() {
+                        self.changes.committed(claimed.iter().map(|(run, _)| (run, None)));
+                    }
+                    return Ok(claimed);
                 }
-                Ok(None) => return self.claim_any_left(runs).await,
-                // To claim a run twice only raises its epoch twice.
+                // A claim that was made all the same is no one's, and is made again.
                 Err(error) => self.try_again(&session, &error, &mut tries).await?,
             }
         }
-    }
-
-    /// Claims the first of these runs whose driver has ended on this machine, and whose lease has not.
-    async fn claim_any_left(&self, runs: &[String]) -> Result<Option<(RunId, u64)>, StoreError> {
-        for run in runs.iter().map(RunId::new) {
-            match self.claim_now(&run).await {
-                Ok(epoch) => return Ok(Some((run, epoch))),
-                Err(ClaimError::DrivenBy(_) | ClaimError::Store(StoreError::NoRun(_))) => {}
-                Err(ClaimError::Store(error)) => return Err(error),
-            }
-        }
-        Ok(None)
     }
 
     async fn release_now(&self, run: &RunId, epoch: u64) -> Result<(), StoreError> {

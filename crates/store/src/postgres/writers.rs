@@ -80,8 +80,13 @@ impl Writers {
         self.present().claim(run).await
     }
 
-    pub(super) async fn claim_first(&self, runs: Vec<String>) -> Result<Option<(RunId, u64)>, StoreError> {
-        self.present().claim_first(runs).await
+    pub(super) async fn claim_any(&self, runs: Vec<RunId>, limit: usize) -> Result<Vec<(RunId, u64)>, StoreError> {
+        self.present().claim_any(runs, limit).await
+    }
+
+    /// Left to the writer on the store's own thread: whoever drops a claim may not keep its own runtime going.
+    pub(super) fn abandon(&self, run: RunId, epoch: u64) {
+        self.own.abandon(run, epoch);
     }
 
     pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {

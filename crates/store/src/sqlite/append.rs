@@ -4,9 +4,11 @@ use super::drivers::Drivers;
 use super::outbox;
 use crate::column_codes;
 use crate::error::StoreError;
+use crate::held::Reservation;
 use crate::store::{Append, DriverInfo};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{HashMap, HashSet};
@@ -60,21 +62,50 @@ struct Found {
 }
 
 /// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Appended {
-    /// With the epoch of the claim, where it made one.
-    Taken(Option<u64>),
+    /// With the claim, where it made one.
+    Taken(Option<Granted>),
     Conflict,
     Fenced,
     DrivenBy(DriverInfo),
     NoRun,
 }
 
+/// A claim that was made in the transaction, and is held once that is durable.
+#[derive(Debug)]
+pub(super) struct Granted {
+    reservation: Reservation,
+    epoch: u64,
+}
+
+impl Granted {
+    pub(super) fn run(&self) -> &RunId {
+        self.reservation.run()
+    }
+
+    /// The transaction is durable. Gives the run and the epoch.
+    pub(super) fn hold(self) -> (RunId, u64) {
+        let claim = (self.run().clone(), self.epoch);
+        self.reservation.keep(self.epoch);
+        claim
+    }
+}
+
+/// What is to be claimed.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// This run.
+    Run(RunId),
+    /// The first of these that want a driver in the background, at most so many. Those that are not free are passed over.
+    Any(Vec<RunId>, usize),
+}
+
 /// What became of a claim.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Claimed {
-    /// The first run that was free, and the epoch of the claim.
-    Run(RunId, u64),
+    /// The runs that were claimed.
+    Runs(Vec<Granted>),
     DrivenBy(DriverInfo),
     NoRun,
 }
@@ -103,22 +134,24 @@ pub(super) fn append(
     drivers: &Drivers,
     append: &Append,
 ) -> Result<Appended, Broken> {
-    let mut epoch = append.claim.as_ref().map(|_| 1);
+    let mut granted = None;
     let run_key = match (find(connection, remembered, append)?, append.expected) {
         (Some(_), 0) => return Ok(Appended::Conflict),
         (None, 1..) => return Ok(Appended::NoRun),
         (Some(found), 1..) if append.epoch.is_some_and(|epoch| epoch != found.epoch) => return Ok(Appended::Fenced),
         (Some(found), 1..) => {
-            if append.claim.is_some()
-                && let Some(other) = other_driver(connection, drivers, found.key)?
-            {
-                return Ok(Appended::DrivenBy(other));
-            }
+            let reservation = match append.claim.is_some() {
+                true => match reserve(connection, drivers, &append.run, found.key)? {
+                    Ok(reservation) => Some(reservation),
+                    Err(other) => return Ok(Appended::DrivenBy(other)),
+                },
+                false => None,
+            };
             if !insert_next_commit(connection, &found, append)? {
                 return Ok(Appended::Conflict);
             }
-            if append.claim.is_some() {
-                epoch = Some(take(connection, drivers, found.key, found.epoch)?);
+            if let Some(reservation) = reservation {
+                granted = Some(take(connection, drivers, found.key, found.epoch, reservation)?);
             }
             if let Some(row) = &append.index.run {
                 update_run(connection, found.key, row)?;
@@ -129,6 +162,8 @@ pub(super) fn append(
             let row = append.index.run.as_ref().expect("an append that creates a run has its row");
             let run_key = insert_run(connection, row, append.claim.as_ref())?;
             insert_first_commit(connection, run_key, append)?;
+            let reservation = append.claim.as_ref().and_then(|_| drivers.held().reserve(&append.run));
+            granted = reservation.map(|reservation| Granted { reservation, epoch: 1 });
             run_key
         }
     };
@@ -140,7 +175,7 @@ pub(super) fn append(
             .prepare_cached("INSERT INTO folds(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
             .execute(params![run_key, append.commit.version, state])?;
     }
-    Ok(Appended::Taken(epoch))
+    Ok(Appended::Taken(granted))
 }
 
 fn find(connection: &Connection, remembered: &Remembered, append: &Append) -> rusqlite::Result<Option<Found>> {
@@ -284,38 +319,80 @@ fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite:
     Ok(())
 }
 
-/// The live process other than this one that drives a run.
-fn other_driver(connection: &Connection, drivers: &Drivers, run_key: i64) -> Result<Option<DriverInfo>, Broken> {
+/// Sets a run aside that is to be claimed; says who drives it where that cannot be.
+fn reserve(
+    connection: &Connection,
+    drivers: &Drivers,
+    run: &RunId,
+    run_key: i64,
+) -> Result<Result<Reservation, DriverInfo>, Broken> {
     let driver: Option<Option<String>> =
         connection.prepare_cached("SELECT driver FROM runs WHERE key = ?1")?.query_row([run_key], |row| row.get(0)).optional()?;
-    match driver.flatten().map(DriverId).filter(|driver| driver != drivers.own()) {
-        Some(driver) => Ok(drivers.alive(&driver)?),
-        None => Ok(None),
+    if let Some(other) = driver.flatten().map(DriverId).filter(|driver| driver != drivers.own())
+        && let Some(info) = drivers.alive(&other)?
+    {
+        return Ok(Err(info));
     }
-}
-
-/// Makes this process the one that drives a run, and gives the new epoch.
-fn take(connection: &Connection, drivers: &Drivers, run_key: i64, epoch: u64) -> rusqlite::Result<u64> {
-    let mut statement = connection.prepare_cached("UPDATE runs SET driver = ?2, epoch = ?3 WHERE key = ?1")?;
-    statement.execute(params![run_key, drivers.own().as_str(), epoch + 1])?;
-    Ok(epoch + 1)
-}
-
-/// Claims the first of these runs that is free; says why the first was not taken where none is.
-pub(super) fn claim(connection: &Connection, drivers: &Drivers, runs: &[RunId]) -> Result<Claimed, Broken> {
-    let mut refused = None;
-    for run in runs {
-        let known: Option<(i64, u64)> = connection
-            .prepare_cached("SELECT key, epoch FROM runs WHERE run = ?1")?
-            .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        let Some((run_key, epoch)) = known else { continue };
-        match other_driver(connection, drivers, run_key)? {
-            Some(info) => drop(refused.get_or_insert(info)),
-            None => return Ok(Claimed::Run(run.clone(), take(connection, drivers, run_key, epoch)?)),
+    match drivers.held().reserve(run) {
+        Some(reservation) => Ok(Ok(reservation)),
+        None => {
+            let own = drivers.alive(drivers.own())?;
+            Ok(Err(own.ok_or_else(|| StoreError::Misused("a run was claimed before the driver came alive".to_owned()))?))
         }
     }
-    Ok(refused.map_or(Claimed::NoRun, Claimed::DrivenBy))
+}
+
+/// Makes this process the one that drives a run.
+fn take(
+    connection: &Connection,
+    drivers: &Drivers,
+    run_key: i64,
+    epoch: u64,
+    reservation: Reservation,
+) -> rusqlite::Result<Granted> {
+    let mut statement = connection.prepare_cached("UPDATE runs SET driver = ?2, epoch = ?3 WHERE key = ?1")?;
+    statement.execute(params![run_key, drivers.own().as_str(), epoch + 1])?;
+    Ok(Granted { reservation, epoch: epoch + 1 })
+}
+
+/// Claims what is wanted, as far as it is free.
+pub(super) fn claim(connection: &Connection, drivers: &Drivers, wanted: &Wanted) -> Result<Claimed, Broken> {
+    match wanted {
+        Wanted::Run(run) => {
+            let Some((run_key, epoch)) = key_and_epoch(connection, run)? else { return Ok(Claimed::NoRun) };
+            match reserve(connection, drivers, run, run_key)? {
+                Ok(reservation) => Ok(Claimed::Runs(vec![take(connection, drivers, run_key, epoch, reservation)?])),
+                Err(other) => Ok(Claimed::DrivenBy(other)),
+            }
+        }
+        Wanted::Any(runs, limit) => claim_any(connection, drivers, runs, *limit),
+    }
+}
+
+fn claim_any(connection: &Connection, drivers: &Drivers, runs: &[RunId], limit: usize) -> Result<Claimed, Broken> {
+    let mut granted = Vec::new();
+    for run in runs {
+        if granted.len() == limit {
+            break;
+        }
+        // Since it was listed, the run may have been driven to its end, or to where it waits for a person.
+        if let Some((run_key, epoch)) = key_and_epoch(connection, run)?
+            && connection
+                .prepare_cached("SELECT 1 FROM timers WHERE run_key = ?1 AND timer = ?2")?
+                .exists(params![run_key, DRIVE_TIMER])?
+            && let Ok(reservation) = reserve(connection, drivers, run, run_key)?
+        {
+            granted.push(take(connection, drivers, run_key, epoch, reservation)?);
+        }
+    }
+    Ok(Claimed::Runs(granted))
+}
+
+fn key_and_epoch(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<(i64, u64)>> {
+    connection
+        .prepare_cached("SELECT key, epoch FROM runs WHERE run = ?1")?
+        .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
 }
 
 /// Gives a claim up if it is still the run's; gives whether it was.

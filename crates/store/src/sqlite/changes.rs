@@ -8,7 +8,7 @@
 use super::drivers::Drivers;
 use super::file_events::{FileChanges, FileEvents, Interrupt};
 use super::file_identity::FileIdentity;
-use super::head::{Head, HeadFile, RecordBytes};
+use super::head::{Head, HeadFile, OpenHead, RecordBytes};
 use super::open::Location;
 use super::reader::{Reader, run_key};
 use crate::change_feed::ChangeFeed;
@@ -16,6 +16,7 @@ use crate::error::StoreError;
 use crate::store::Append;
 use lockgate_engine::id::{DriverId, RunId};
 use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -27,6 +28,8 @@ const CHECK: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(50);
 /// How long the thread sleeps after a notice: what is committed meanwhile is one notice.
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long the store may fail to be checked before those who wait are told; one that is gone stays gone.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How many numbers of runs are remembered.
 const REMEMBERED: usize = 4096;
 
@@ -73,7 +76,11 @@ impl Changes {
     pub(super) fn new(location: Location, reader: Arc<Reader>, drivers: Arc<Drivers>, file_identity: Arc<FileIdentity>) -> Self {
         let head = HeadFile::new(&location);
         // What cannot be read now is read, and reported, when someone waits for a change of it.
-        let known = Known { last: head.first(), overwritten: false, data_version: reader.data_version().unwrap_or(u64::MAX) };
+        let known = Known {
+            last: head.open().and_then(|head| head.first()),
+            overwritten: false,
+            data_version: reader.data_version().unwrap_or(u64::MAX),
+        };
         Self {
             feed: ChangeFeed::default(),
             location,
@@ -144,9 +151,10 @@ impl Changes {
 
     /// Compares the head with what is known of it; another one means that another process has committed.
     fn check_head(&self) {
+        let head = self.head.open();
         let is_new = {
             let mut known = self.known();
-            let now = self.head.first();
+            let now = head.as_ref().and_then(OpenHead::first);
             let is_new = now.is_some() && now != known.last;
             if is_new {
                 known.last = now;
@@ -155,19 +163,24 @@ impl Changes {
         };
         if is_new {
             let compare = |run: RunId| {
-                let version = self.version_in_head(&run);
+                let version = head.as_ref().and_then(|head| self.version_in_head(head, &run));
                 (run, version)
             };
             self.feed.compared(&self.feed.waited_for().into_iter().map(compare).collect());
         }
     }
 
-    fn version_in_head(&self, run: &RunId) -> Option<u64> {
+    fn version_in_head(&self, head: &OpenHead, run: &RunId) -> Option<u64> {
         let known = self.keys().get(run).copied();
         let key = match known {
             Some(key) => key,
             None => {
-                let key = self.reader.read(|view| run_key(view, run)).ok().flatten()?;
+                let found = self.reader.read(|view| run_key(view, run));
+                // Without its number, the run counts as changed, and whoever reads it is told what is wrong.
+                let key = found.unwrap_or_else(|error| {
+                    tracing::debug!(%run, %error, "the number of a run cannot be read");
+                    None
+                })?;
                 let mut keys = self.keys();
                 if keys.len() >= REMEMBERED {
                     keys.clear();
@@ -176,7 +189,7 @@ impl Changes {
                 key
             }
         };
-        self.head.version_of(run, key)
+        head.version_of(run, key)
     }
 
     /// Compares SQLite's count of commits, which cannot fail to be raised, and says nothing about runs.
@@ -215,14 +228,13 @@ impl Changes {
             false => Err(NotWatched::Disabled),
         };
         if let Err(why) = &file_events {
-            let warning = format!("{why}, so the database is polled for changes of other processes");
-            tracing::warn!("{warning}");
-            self.warning.get_or_init(|| warning);
+            self.warn(why);
         }
         let mut alive = BTreeSet::new();
-        let every = if file_events.is_ok() { CHECK } else { POLL };
         let mut checked: Option<Instant> = None;
+        let mut failing: Option<Instant> = None;
         while !self.closed.load(Ordering::Acquire) {
+            let every = if file_events.is_ok() { CHECK } else { POLL };
             let due = checked.is_none_or(|checked| checked.elapsed() >= every);
             if due && checked.is_some() && !self.feed.is_waited_for() {
                 self.dormant.store(true, Ordering::SeqCst);
@@ -234,15 +246,19 @@ impl Changes {
                 checked = None;
                 continue;
             }
-            let file_changes = file_events.as_mut().map(FileEvents::take).unwrap_or_default();
+            let file_changes = match file_events.as_mut().map(FileEvents::take) {
+                Ok(Ok(file_changes)) => file_changes,
+                Ok(Err(error)) => {
+                    let why = format!("files can no longer be watched ({error})");
+                    self.warn(&why);
+                    file_events = Err(why);
+                    continue;
+                }
+                Err(_) => FileChanges::default(),
+            };
             if due || file_changes.lost {
                 let is_first = checked.replace(Instant::now()).is_none();
-                let failed = self.check_all(&mut alive).err();
-                if let Some(error) = &failed {
-                    tracing::warn!(%error, "the database cannot be checked for changes");
-                }
-                let is_well = failed.is_none();
-                self.feed.set_failure(failed);
+                let is_well = self.check_patiently(&mut alive, &mut failing);
                 if is_first && is_well {
                     // A driver may have died after a waiter saw it alive and before its lock was looked at here.
                     self.feed.all_changed();
@@ -254,6 +270,37 @@ impl Changes {
             }
             let rest = checked.map_or(every, |checked| every.saturating_sub(checked.elapsed()));
             interrupt.wait(file_events.as_ref().ok(), Some(rest));
+        }
+    }
+
+    fn warn(&self, why: &str) {
+        let warning = format!("{why}, so the database is polled for changes of other processes");
+        tracing::warn!("{warning}");
+        self.warning.get_or_init(|| warning);
+    }
+
+    /// Checks everything. Those who wait are told only of a failure that lasts: one that passes is no reason to end what is driven.
+    fn check_patiently(&self, alive: &mut BTreeSet<DriverId>, failing: &mut Option<Instant>) -> bool {
+        let Err(error) = self.check_all(alive) else {
+            *failing = None;
+            self.feed.set_failure(None);
+            return true;
+        };
+        tracing::warn!(%error, "the database cannot be checked for changes");
+        let since = *failing.get_or_insert_with(Instant::now);
+        if matches!(error, StoreError::Gone(_)) || since.elapsed() > PATIENCE {
+            self.feed.set_failure(Some(error));
+        }
+        false
+    }
+
+    /// Watches until the store is closed. A panic must not leave those who wait without a word.
+    fn watch_always(&self, interrupt: &Interrupt) {
+        while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.watch(interrupt))) {
+            let detail = panic.downcast_ref::<&str>().copied().unwrap_or("without a message");
+            tracing::error!(detail, "the thread that watches the database panicked; it starts again");
+            self.feed.set_failure(Some(StoreError::Io(format!("watching the database for changes panicked: {detail}"))));
+            std::thread::sleep(CHECK);
         }
     }
 
@@ -302,7 +349,8 @@ fn start(changes: &Arc<Changes>) -> Option<(Arc<Interrupt>, JoinHandle<()>)> {
     let start = || {
         let interrupt = Arc::new(Interrupt::new()?);
         let (changes, waits) = (changes.clone(), interrupt.clone());
-        let thread = std::thread::Builder::new().name("lockgate-changes".to_owned()).spawn(move || changes.watch(&waits))?;
+        let thread =
+            std::thread::Builder::new().name("lockgate-changes".to_owned()).spawn(move || changes.watch_always(&waits))?;
         Ok::<_, std::io::Error>((interrupt, thread))
     };
     start().inspect_err(|error| tracing::warn!(%error, "the thread that watches the database cannot be started")).ok()

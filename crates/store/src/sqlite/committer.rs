@@ -1,6 +1,6 @@
 //! Makes one transaction of a batch of requests, on the connection that writes.
 
-use super::append::{self, Appended, Broken, Claimed, Remembered};
+use super::append::{self, Appended, Broken, Claimed, Granted, Remembered};
 use super::changes::Changes;
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
@@ -82,7 +82,8 @@ impl Committer {
                 Request::Append(append, Appended::Taken(_), _) => {
                     appended.extend(self.remembered.number_of(&append.run).map(|run_key| (&**append, run_key)));
                 }
-                Request::Claim(_, Claimed::Run(run, _), _) | Request::Release(run, _, true, _) => claims.push(run),
+                Request::Claim(_, Claimed::Runs(granted), _) => claims.extend(granted.iter().map(Granted::run)),
+                Request::Release(run, _, true, _) => claims.push(run),
                 Request::Append(_, Appended::Conflict | Appended::Fenced | Appended::DrivenBy(_) | Appended::NoRun, _)
                 | Request::Claim(_, Claimed::DrivenBy(_) | Claimed::NoRun, _)
                 | Request::Release(_, _, false, _)
@@ -174,7 +175,7 @@ impl Committer {
             Request::Append(append, appended, _) => {
                 *appended = append::append(connection, &mut self.remembered, &self.drivers, append)?;
             }
-            Request::Claim(runs, claimed, _) => *claimed = append::claim(connection, &self.drivers, runs)?,
+            Request::Claim(wanted, claimed, _) => *claimed = append::claim(connection, &self.drivers, wanted)?,
             Request::Release(run, epoch, released, _) => {
                 *released = append::release(connection, &self.drivers, run, *epoch)?;
             }

@@ -6,6 +6,7 @@
 use super::errors::explain_system;
 use crate::cleanup;
 use crate::error::StoreError;
+use crate::held::HeldClaims;
 use crate::store::DriverInfo;
 use lockgate_engine::id::{DriverId, IdSource};
 use lockgate_engine::time::Timestamp;
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The drivers of a store, seen from one process.
@@ -22,6 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) struct Drivers {
     folder: PathBuf,
     own: DriverId,
+    held: Arc<HeldClaims>,
     lock: Mutex<Option<Lock>>,
 }
 
@@ -47,12 +49,17 @@ impl Drivers {
     pub(super) fn new(store: &Path) -> Self {
         let mut ids = IdSource::new(rand::random());
         let own = DriverId(format!("{}{}", ids.next_id(), ids.next_id()));
-        Self { folder: store.join("drivers"), own, lock: Mutex::default() }
+        Self { folder: store.join("drivers"), own, held: Arc::default(), lock: Mutex::default() }
     }
 
     /// This process's driver id.
     pub(super) fn own(&self) -> &DriverId {
         &self.own
+    }
+
+    /// The claims that this process holds.
+    pub(super) fn held(&self) -> &Arc<HeldClaims> {
+        &self.held
     }
 
     /// Makes this process's driver known as alive, before the first run is claimed for it.
@@ -113,11 +120,9 @@ impl Drivers {
                 Ok(None)
             }
             Err(TryLockError::WouldBlock) => {
-                let content = serde_json::from_reader(&file).unwrap_or_else(|_| Content {
-                    pid: 0,
-                    host: "an unknown host".to_owned(),
-                    started: Timestamp::from_millis(0),
-                    start_ticks: None,
+                let content = serde_json::from_reader(&file).unwrap_or_else(|error| {
+                    tracing::debug!(%driver, %error, "a lock file cannot be read; its driver is alive all the same");
+                    Content { pid: 0, host: "an unknown host".to_owned(), started: Timestamp::from_millis(0), start_ticks: None }
                 });
                 let Content { pid, host, started: since, .. } = content;
                 Ok(Some(DriverInfo { driver: driver.clone(), pid, host, since, until: None }))

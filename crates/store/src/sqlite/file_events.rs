@@ -48,20 +48,30 @@ impl FileEvents {
             head_path: head.to_owned(),
             drivers_folder: location.folder.join("drivers"),
         };
-        file_events.watch_again();
+        file_events.watch_again()?;
         Ok(file_events)
     }
 
-    /// Watches what did not exist before, or is another file now. Each comes with the first commit or claim, so that it may be missing is no failure.
-    fn watch_again(&mut self) {
+    /// Watches what did not exist before, or is another file now.
+    fn watch_again(&mut self) -> Result<(), Errno> {
         // The times of the head are set when a claim changes, and nothing else sets them alone.
-        self.head = inotify::add_watch(&self.inotify, &self.head_path, WatchFlags::MODIFY | WatchFlags::ATTRIB).ok();
+        self.head = self.watch(&self.head_path, WatchFlags::MODIFY | WatchFlags::ATTRIB)?;
         let ends = WatchFlags::CLOSE_WRITE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
-        self.drivers = inotify::add_watch(&self.inotify, &self.drivers_folder, ends).ok();
+        self.drivers = self.watch(&self.drivers_folder, ends)?;
+        Ok(())
     }
 
-    /// Takes what was noticed, without waiting for more.
-    pub(super) fn take(&mut self) -> FileChanges {
+    /// Watches a file, if it exists: each comes with the first commit or claim.
+    fn watch(&self, path: &Path, events: WatchFlags) -> Result<Option<i32>, Errno> {
+        match inotify::add_watch(&self.inotify, path, events) {
+            Ok(watch) => Ok(Some(watch)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes what was noticed, without waiting for more. Fails where a file that was created meanwhile cannot be watched.
+    pub(super) fn take(&mut self) -> Result<FileChanges, Errno> {
         let mut file_changes = FileChanges::default();
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut files = false;
@@ -80,10 +90,10 @@ impl FileEvents {
             }
         }
         if files || file_changes.lost {
-            self.watch_again();
+            self.watch_again()?;
             (file_changes.head, file_changes.drivers) = (true, true);
         }
-        file_changes
+        Ok(file_changes)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Whether the database that is open is still the one at its path. SQLite goes on writing to a file that was deleted, and to one that was moved.
 
+use super::errors::explain_system;
 use crate::error::StoreError;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -20,15 +22,21 @@ pub(super) struct FileIdentity {
 
 impl FileIdentity {
     pub(super) fn of(database: PathBuf) -> Self {
-        let identity = identity(&database);
+        let identity = identity(&database)
+            .inspect_err(|error| tracing::warn!(%error, "whether the database stays where it is cannot be checked"))
+            .ok();
         Self { database, identity, looked: Mutex::new(Instant::now()) }
     }
 
-    /// Fails where the file is gone, or another one is there.
+    /// Fails where the file is gone, or another one is there. That it cannot be seen for another reason does not mean that it is gone.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        match self.identity.is_none() || identity(&self.database) == self.identity {
-            true => Ok(()),
-            false => Err(StoreError::Gone(self.database.clone())),
+        let Some(known) = self.identity else { return Ok(()) };
+        match identity(&self.database) {
+            Ok(now) if now == known => Ok(()),
+            Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Err(explain_system(&error, &self.database))
+            }
+            Ok(_) | Err(_) => Err(StoreError::Gone(self.database.clone())),
         }
     }
 
@@ -46,6 +54,6 @@ impl FileIdentity {
     }
 }
 
-fn identity(database: &Path) -> Option<(u64, u64)> {
-    database.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+fn identity(database: &Path) -> io::Result<(u64, u64)> {
+    database.metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }

@@ -140,14 +140,31 @@ impl HeadFile {
         &self.0
     }
 
+    /// Opens the head for one look at it; nothing where there is none, or none that can be read: then the database itself is compared.
+    pub(super) fn open(&self) -> Option<OpenHead> {
+        match File::open(&self.0) {
+            Ok(file) => Some(OpenHead(file)),
+            Err(error) => {
+                tracing::trace!(%error, "the head of the database cannot be read");
+                None
+            }
+        }
+    }
+}
+
+/// The head during one look at it.
+#[derive(Debug)]
+pub(super) struct OpenHead(File);
+
+impl OpenHead {
     /// The first record: that of the last commit of all.
     pub(super) fn first(&self) -> Option<RecordBytes> {
-        bytes_at(&File::open(&self.0).ok()?, 0)
+        bytes_at(&self.0, 0)
     }
 
     /// The version of this run's last commit, where there is a record of it.
     pub(super) fn version_of(&self, run: &RunId, run_key: i64) -> Option<u64> {
-        let record = read_at(&File::open(&self.0).ok()?, u64::try_from(run_key).ok()? * RECORD as u64)?;
+        let record = read_at(&self.0, u64::try_from(run_key).ok()? * RECORD as u64)?;
         (record.run == *run).then_some(record.version)
     }
 }

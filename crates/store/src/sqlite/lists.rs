@@ -55,7 +55,7 @@ fn list_runs(
     Ok(listed.collect())
 }
 
-/// Runs in the background that could continue and that no other live process drives.
+/// Runs in the background that could continue and that no live process drives, this one included.
 pub(super) fn undriven(reader: &Reader, drivers: &Drivers, limit: usize) -> Result<Vec<RunId>, StoreError> {
     let alive = drivers.all_alive()?;
     let is_free = |driver: &Option<DriverId>| driver.as_ref().is_none_or(|id| id == drivers.own() || !alive.contains_key(id));
@@ -70,8 +70,9 @@ pub(super) fn undriven(reader: &Reader, drivers: &Drivers, limit: usize) -> Resu
         while free.len() < limit
             && let Some(row) = rows.next()?
         {
-            if is_free(&row.get::<_, Option<String>>(1)?.map(DriverId)) {
-                free.push(RunId(row.get(0)?));
+            let run = RunId(row.get(0)?);
+            if is_free(&row.get::<_, Option<String>>(1)?.map(DriverId)) && !drivers.held().has(&run) {
+                free.push(run);
             }
         }
         Ok(free)

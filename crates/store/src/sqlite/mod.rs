@@ -44,6 +44,7 @@ use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, OutboxEntry, OutboxFilter,
     Page, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
+use append::Wanted;
 use changes::{Changes, Watcher};
 use committer::Committer;
 use drivers::Drivers;
@@ -122,7 +123,8 @@ impl SqliteStore {
         let file_identity = Arc::new(FileIdentity::of(location.database.clone()));
         let drivers = Arc::new(Drivers::new(&location.folder));
         let changes = Arc::new(Changes::new(location.clone(), reader.clone(), drivers.clone(), file_identity.clone()));
-        let writer = Writer::new(Committer::new(location.clone(), drivers.clone(), changes.clone(), file_identity.clone()));
+        let committer = Committer::new(location.clone(), drivers.clone(), changes.clone(), file_identity.clone());
+        let writer = Writer::new(committer, drivers.held().clone());
         Ok(Self { writer, watcher: Watcher::new(changes.clone()), changes, reader, location, drivers, file_identity, missing })
     }
 }
@@ -157,7 +159,8 @@ impl Store for SqliteStore {
         let run = run.clone();
         Box::pin(async move {
             self.drivers.register()?;
-            self.writer.claim(vec![run]).await.map(|(_, epoch)| epoch)
+            let claimed = self.writer.claim(Wanted::Run(run.clone())).await?;
+            claimed.into_iter().next().map(|(_, epoch)| epoch).ok_or_else(|| StoreError::NoRun(run).into())
         })
     }
 
@@ -166,16 +169,20 @@ impl Store for SqliteStore {
         Box::pin(async move { self.writer.release(run, epoch).await })
     }
 
+    fn abandon(&self, run: &RunId, epoch: u64) {
+        self.writer.abandon(run.clone(), epoch);
+    }
+
     fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>> {
         Box::pin(async move { lists::undriven(&self.reader, &self.drivers, limit) })
     }
 
-    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+    fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>> {
         Box::pin(async move {
             self.drivers.register()?;
-            match self.writer.claim(runs.to_vec()).await {
-                Ok(claimed) => Ok(Some(claimed)),
-                Err(ClaimError::DrivenBy(_) | ClaimError::Store(StoreError::NoRun(_))) => Ok(None),
+            match self.writer.claim(Wanted::Any(runs.to_vec(), limit)).await {
+                Ok(claimed) => Ok(claimed),
+                Err(ClaimError::DrivenBy(_)) => Ok(Vec::new()),
                 Err(ClaimError::Store(error)) => Err(error),
             }
         })

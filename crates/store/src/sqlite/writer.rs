@@ -4,10 +4,11 @@
 //! lone caller a tenth of his rate. What comes while a transaction goes to the disk shares the next one, which a helper thread makes; so does
 //! all that could take long: large values, a lock that another process holds, and emptying the log. Nothing lingers to make a batch larger.
 
-use super::append::{Appended, Claimed};
+use super::append::{Appended, Claimed, Granted, Wanted};
 use super::committer::Committer;
 use super::outbox::Change;
 use crate::error::{AppendError, ClaimError, StoreError};
+use crate::held::{Awaited, HeldClaims};
 use crate::store::Append;
 use lockgate_engine::id::RunId;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, mpsc};
@@ -23,41 +24,60 @@ const LARGE: usize = 64 * 1024;
 pub(super) enum Request {
     /// An append, and what became of it inside the transaction.
     Append(Box<Append>, Appended, oneshot::Sender<Result<Option<u64>, AppendError>>),
-    /// A claim on the first of these runs that is free, and what became of it inside the transaction.
-    Claim(Vec<RunId>, Claimed, oneshot::Sender<Result<(RunId, u64), ClaimError>>),
-    /// The end of a claim, and whether it was still the run's.
-    Release(RunId, u64, bool, oneshot::Sender<Result<(), StoreError>>),
+    /// A claim, and what became of it inside the transaction.
+    Claim(Wanted, Claimed, oneshot::Sender<Result<Vec<(RunId, u64)>, ClaimError>>),
+    /// The end of a claim, and whether it was still the run's. No one waits for that of an abandoned one.
+    Release(RunId, u64, bool, Option<oneshot::Sender<Result<(), StoreError>>>),
     /// A change of the outbox, and whether there was anything to change.
     Outbox(Box<Change>, bool, oneshot::Sender<Result<bool, StoreError>>),
 }
 
 impl Request {
-    /// Tells the caller what became of it, now that the transaction is durable; whoever no longer waits does not miss it.
-    fn settle(self) {
+    /// Reports to the caller what became of it, now that the transaction is durable. Gives the claims that no one waits for any more.
+    fn settle(self) -> Vec<(RunId, u64)> {
         match self {
-            Self::Append(append, appended, reply) => drop(reply.send(match appended {
-                Appended::Taken(epoch) => Ok(epoch),
-                Appended::DrivenBy(info) => Err(AppendError::DrivenBy(info)),
-                Appended::Conflict => Err(AppendError::Conflict),
-                Appended::Fenced => Err(AppendError::Fenced),
-                Appended::NoRun => Err(StoreError::NoRun(append.run).into()),
-            })),
-            Self::Claim(runs, claimed, reply) => drop(reply.send(match claimed {
-                Claimed::Run(run, epoch) => Ok((run, epoch)),
-                Claimed::DrivenBy(info) => Err(ClaimError::DrivenBy(info)),
-                Claimed::NoRun => Err(StoreError::NoRun(runs.into_iter().next().unwrap_or_else(|| RunId::new(""))).into()),
-            })),
-            Self::Release(_, _, _, reply) => drop(reply.send(Ok(()))),
-            Self::Outbox(_, changed, reply) => drop(reply.send(Ok(changed))),
+            Self::Append(append, appended, reply) => {
+                let run = append.run;
+                let result = match appended {
+                    Appended::Taken(granted) => Ok(granted.map(|granted| granted.hold().1)),
+                    Appended::DrivenBy(info) => Err(AppendError::DrivenBy(info)),
+                    Appended::Conflict => Err(AppendError::Conflict),
+                    Appended::Fenced => Err(AppendError::Fenced),
+                    Appended::NoRun => Err(StoreError::NoRun(run.clone()).into()),
+                };
+                match reply.send(result) {
+                    Err(Ok(Some(epoch))) => vec![(run, epoch)],
+                    Err(Ok(None) | Err(_)) | Ok(()) => Vec::new(),
+                }
+            }
+            Self::Claim(wanted, claimed, reply) => {
+                let result = match claimed {
+                    Claimed::Runs(granted) => Ok(granted.into_iter().map(Granted::hold).collect()),
+                    Claimed::DrivenBy(info) => Err(ClaimError::DrivenBy(info)),
+                    Claimed::NoRun => match wanted {
+                        Wanted::Run(run) => Err(StoreError::NoRun(run).into()),
+                        Wanted::Any(..) => Ok(Vec::new()),
+                    },
+                };
+                reply.send(result).err().and_then(Result::ok).unwrap_or_default()
+            }
+            Self::Release(_, _, _, reply) => {
+                answer(reply, Ok(()));
+                Vec::new()
+            }
+            Self::Outbox(_, changed, reply) => {
+                drop(reply.send(Ok(changed)));
+                Vec::new()
+            }
         }
     }
 
-    /// Whether nobody waits for it any more; then it is not begun.
+    /// Whether no one waits for it any more; then it is not started. A release is: others wait for the run.
     fn is_abandoned(&self) -> bool {
         match self {
             Self::Append(_, _, reply) => reply.is_closed(),
             Self::Claim(_, _, reply) => reply.is_closed(),
-            Self::Release(_, _, _, reply) => reply.is_closed(),
+            Self::Release(..) => false,
             Self::Outbox(_, _, reply) => reply.is_closed(),
         }
     }
@@ -67,7 +87,7 @@ impl Request {
         match self {
             Self::Append(_, _, reply) => drop(reply.send(Err(error.into()))),
             Self::Claim(_, _, reply) => drop(reply.send(Err(error.into()))),
-            Self::Release(_, _, _, reply) => drop(reply.send(Err(error))),
+            Self::Release(_, _, _, reply) => answer(reply, Err(error)),
             Self::Outbox(_, _, reply) => drop(reply.send(Err(error))),
         }
     }
@@ -93,11 +113,13 @@ pub(super) struct Writer {
 struct Shared {
     waiting: Mutex<Vec<Request>>,
     committer: Mutex<Committer>,
+    held: Arc<HeldClaims>,
 }
 
 impl Writer {
-    pub(super) fn new(committer: Committer) -> Self {
-        Self { shared: Arc::new(Shared { waiting: Mutex::default(), committer: Mutex::new(committer) }), helper: OnceLock::new() }
+    pub(super) fn new(committer: Committer, held: Arc<HeldClaims>) -> Self {
+        let shared = Shared { waiting: Mutex::default(), committer: Mutex::new(committer), held };
+        Self { shared: Arc::new(shared), helper: OnceLock::new() }
     }
 
     pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
@@ -105,19 +127,28 @@ impl Writer {
         let large = append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
             + append.materialized.as_ref().map_or(0, Vec::len)
             > LARGE;
+        let run = append.run.clone();
+        let awaited = Awaited::new(result, |unwanted: Result<Option<u64>, AppendError>| {
+            unwanted.ok().flatten().into_iter().for_each(|epoch| self.abandon(run.clone(), epoch));
+        });
         self.submit(Request::Append(Box::new(append), Appended::NoRun, reply), large).await;
-        result.await.unwrap_or_else(|_| Err(stopped().into()))
+        awaited.await.unwrap_or_else(|_| Err(stopped().into()))
     }
 
-    pub(super) async fn claim(&self, runs: Vec<RunId>) -> Result<(RunId, u64), ClaimError> {
+    pub(super) async fn claim(&self, wanted: Wanted) -> Result<Vec<(RunId, u64)>, ClaimError> {
         let (reply, result) = oneshot::channel();
-        self.submit(Request::Claim(runs, Claimed::NoRun, reply), false).await;
-        result.await.unwrap_or_else(|_| Err(stopped().into()))
+        let awaited = Awaited::new(result, |unwanted: Result<Vec<(RunId, u64)>, ClaimError>| {
+            unwanted.unwrap_or_default().into_iter().for_each(|(run, epoch)| self.abandon(run, epoch));
+        });
+        self.submit(Request::Claim(wanted, Claimed::NoRun, reply), false).await;
+        awaited.await.unwrap_or_else(|_| Err(stopped().into()))
     }
 
     pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
+        // First of all: whoever hears of the release must find the run free.
+        self.shared.held.release(&run, epoch);
         let (reply, result) = oneshot::channel();
-        self.submit(Request::Release(run, epoch, false, reply), false).await;
+        self.submit(Request::Release(run, epoch, false, Some(reply)), false).await;
         result.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -125,6 +156,13 @@ impl Writer {
         let (reply, result) = oneshot::channel();
         self.submit(Request::Outbox(Box::new(change), false, reply), false).await;
         result.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Releases a claim without waiting for it.
+    pub(super) fn abandon(&self, run: RunId, epoch: u64) {
+        self.shared.held.release(&run, epoch);
+        self.shared.waiting().push(Request::Release(run, epoch, false, None));
+        self.wake_helper();
     }
 
     async fn submit(&self, request: Request, large: bool) {
@@ -178,7 +216,12 @@ impl Shared {
             return true;
         }
         match committer.commit(&mut batch, patient) {
-            Ok(true) => batch.into_iter().for_each(Request::settle),
+            Ok(true) => {
+                for (run, epoch) in batch.into_iter().flat_map(Request::settle) {
+                    self.held.release(&run, epoch);
+                    self.waiting().push(Request::Release(run, epoch, false, None));
+                }
+            }
             Ok(false) => {
                 // They were there first.
                 let mut waiting = self.waiting();
@@ -239,6 +282,15 @@ impl Drop for Helper {
         if let Some(thread) = self.thread.take() {
             crate::cleanup::join(thread);
         }
+    }
+}
+
+/// Reports to a caller that waits, if there is one.
+fn answer<T>(reply: Option<oneshot::Sender<T>>, result: T) {
+    if let Some(reply) = reply
+        && reply.send(result).is_err()
+    {
+        tracing::trace!("no one waits for the outcome any more");
     }
 }
 

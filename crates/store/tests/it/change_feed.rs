@@ -29,6 +29,26 @@ async fn without_file_watches_changes_are_polled_with_a_warning() {
 }
 
 #[tokio::test]
+async fn a_head_that_cannot_be_watched_is_polled_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scribe = HistoryWriter::new("aaaa");
+    scribe.write(&SqliteStore::open(folder.path()).unwrap(), "one").await;
+    let head = folder.path().join("lockgate.db-head");
+    std::fs::remove_file(&head).unwrap();
+    // A link to itself exists, and can be neither opened nor watched.
+    std::os::unix::fs::symlink(&head, &head).unwrap();
+    let (store, other) = (SqliteStore::open(folder.path()).unwrap(), SqliteStore::open(folder.path()).unwrap());
+    let (run, known, mut marker) = (scribe.run.clone(), scribe.version, store.changes_of(&scribe.run));
+    let waiting = async {
+        while store.commits(&run, known, 1).await.unwrap().is_empty() {
+            marker = store.run_changed(&run, marker, Some(known)).await.unwrap();
+        }
+    };
+    futures::future::join(scribe.write(&other, "two"), waiting).await;
+    assert!(store.changes_warning().is_some_and(|warning| warning.contains("polled")), "{:?}", store.changes_warning());
+}
+
+#[tokio::test]
 async fn a_commit_wakes_only_waiters_of_its_run() {
     let folder = tempfile::tempdir().unwrap();
     let open = || SqliteStore::open(folder.path()).unwrap();

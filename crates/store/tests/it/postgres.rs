@@ -170,6 +170,7 @@ fn a_store_works_while_its_runtime_is_blocked_and_after_it_ended() {
     block_on(append).unwrap();
     let sealed = scribe.seal("begun before the end");
     (scribe.version, scribe.hash) = (sealed.version, sealed.hash);
+    block_on(store.release(&scribe.run, 1)).unwrap();
     assert_eq!(block_on(store.claim(&scribe.run)), Ok(2));
     assert_eq!(block_on(store.append(scribe.next("late"))), Err(AppendError::Fenced));
     scribe.epoch = Some(2);

@@ -5,6 +5,7 @@ use lockgate::worker::{Observer, Report};
 use lockgate::{human_time, sanitize};
 use lockgate_engine::id::RunId;
 use lockgate_engine::time::Timestamp;
+use lockgate_store::StoreError;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -29,6 +30,16 @@ impl Observer for WorkerReporter {
             print::json_lines(&[Line { at, run, what }]);
         }
     }
+
+    fn changes_are_late(&self, at: Timestamp, warning: &str) {
+        print::warn(format_args!("{at} {}", sanitize::line(warning)));
+    }
+
+    fn store_failed(&self, at: Timestamp, error: &StoreError, again_in: Duration) {
+        let error = error.to_string();
+        let again = human_time::duration(again_in);
+        print::warn(format_args!("{at} the database cannot be used: {}; trying again in {again}", sanitize::line(&error)));
+    }
 }
 
 fn words(report: &Report) -> String {
@@ -48,5 +59,6 @@ fn words(report: &Report) -> String {
         Report::Worktree { worktree } => format!("worktree {}", worktree.line()),
         Report::Summary { path } => sanitize::line(&format!("summary: {path}")).into_owned(),
         Report::SummaryFailed { error } => sanitize::line(error).into_owned(),
+        Report::NoWorktrees { error } => sanitize::line(&format!("its worktrees cannot be listed: {error}")).into_owned(),
     }
 }

@@ -27,7 +27,8 @@ pub(super) struct Server {
     pub(super) start: Instant,
     pub(super) disk: MemoryStore,
     leases: Mutex<BTreeMap<DriverId, Instant>>,
-    owners: Mutex<BTreeMap<RunId, DriverId>>,
+    /// Who claimed a run last, with the epoch of the claim.
+    owners: Mutex<BTreeMap<RunId, (DriverId, u64)>>,
 }
 
 impl Server {
@@ -41,7 +42,7 @@ impl Server {
     }
 
     pub(super) fn owner(&self, run: &RunId) -> Option<DriverId> {
-        self.owners.lock().unwrap().get(run).cloned()
+        self.owners.lock().unwrap().get(run).map(|(driver, _)| driver.clone())
     }
 
     fn live_owner(&self, run: &RunId) -> Option<DriverInfo> {
@@ -54,9 +55,19 @@ impl Server {
         if let Some(other) = self.live_owner(run).filter(|other| other.driver != *driver) {
             return Err(ClaimError::DrivenBy(other));
         }
+        self.free(run).await?;
         let epoch = self.disk.claim(run).await?;
-        self.owners.lock().unwrap().insert(run.clone(), driver.clone());
+        self.owners.lock().unwrap().insert(run.clone(), (driver.clone(), epoch));
         Ok(epoch)
+    }
+
+    /// All hosts are one process to the disk. A claim that this server takes from one of them is released there first.
+    async fn free(&self, run: &RunId) -> Result<(), StoreError> {
+        let last = self.owners.lock().unwrap().remove(run);
+        match last {
+            Some((_, epoch)) => self.disk.release(run, epoch).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -152,9 +163,12 @@ impl Store for LeaseStore {
                 return Err(AppendError::DrivenBy(other));
             }
             let claim = append.claim.as_ref().map(|_| self.server.disk.driver().clone());
+            if claims {
+                self.server.free(&run).await?;
+            }
             let appended = self.server.disk.append(Append { claim, ..append }).await;
-            if claims && appended.is_ok() {
-                self.server.owners.lock().unwrap().insert(run, self.driver.clone());
+            if let Ok(Some(epoch)) = appended {
+                self.server.owners.lock().unwrap().insert(run, (self.driver.clone(), epoch));
             }
             self.cross().await.map_err(unknown)?;
             appended
@@ -190,14 +204,20 @@ impl Store for LeaseStore {
         self.server.disk.undriven(limit)
     }
 
-    fn claim_first<'a>(&'a self, runs: &'a [RunId]) -> Future<'a, Result<Option<(RunId, u64)>, StoreError>> {
+    /// What a host no longer holds is left to its lease, as when it crashes.
+    fn abandon(&self, _: &RunId, _: u64) {}
+
+    fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>> {
         self.ask(async move {
+            let mut claimed = Vec::new();
             for run in runs {
-                if let Ok(epoch) = self.server.claim(run, &self.driver).await {
-                    return Ok(Some((run.clone(), epoch)));
+                if claimed.len() < limit
+                    && let Ok(epoch) = self.server.claim(run, &self.driver).await
+                {
+                    claimed.push((run.clone(), epoch));
                 }
             }
-            Ok(None)
+            Ok(claimed)
         })
     }
 
