@@ -16,7 +16,7 @@ use super::process;
 use crate::error::StoreError;
 use crate::held::HeldClaims;
 use crate::lease::{Lease, machine_clock};
-use crate::number::row_limit;
+use crate::column_codes::row_limit;
 use crate::store::{Append, DriverInfo};
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::history::DRIVE_TIMER;

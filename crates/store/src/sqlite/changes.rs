@@ -38,6 +38,8 @@ const REMEMBERED: usize = 4096;
 enum NotWatched {
     #[error("files cannot be watched ({0})")]
     Failed(rustix::io::Errno),
+    #[error("files can no longer be watched ({0})")]
+    Lost(rustix::io::Errno),
     #[error("files are not watched")]
     Disabled,
 }
@@ -249,7 +251,7 @@ impl Changes {
             let file_changes = match file_events.as_mut().map(FileEvents::take) {
                 Ok(Ok(file_changes)) => file_changes,
                 Ok(Err(error)) => {
-                    let why = format!("files can no longer be watched ({error})");
+                    let why = NotWatched::Lost(error);
                     self.warn(&why);
                     file_events = Err(why);
                     continue;
@@ -273,7 +275,7 @@ impl Changes {
         }
     }
 
-    fn warn(&self, why: &str) {
+    fn warn(&self, why: &NotWatched) {
         let warning = format!("{why}, so the database is polled for changes of other processes");
         tracing::warn!("{warning}");
         self.warning.get_or_init(|| warning);
