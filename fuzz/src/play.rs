@@ -192,7 +192,9 @@ impl Play {
                         TaskOutcome::Asks(Box::new(Presentation { question, automatic: how & 8 == 8, ..Presentation::default() }))
                     }
                     Work::Adaptive(_) => TaskOutcome::Agents(vec![scout; usize::from(how & 1)]),
-                    _ if task.until.is_some() && what == 3 => TaskOutcome::Again { result, outputs, why: String::new() },
+                    _ if task.until.is_some() && what == 3 => {
+                        TaskOutcome::Again { result, outputs, why: String::new(), failed_check: None }
+                    }
                     _ => TaskOutcome::Finished { result, outputs },
                 };
                 let agent = task.agent().map(|_| Box::new(report(how)));

@@ -184,6 +184,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
     fn the_exit_status_says_which_of_several_commands_failed() {
         let status = |commands: &[&str]| {
             let run = all_of(commands.iter().copied()).expect("commands");
