@@ -171,7 +171,7 @@ help: did you mean "work/broken"?
     expect(
         &project.run(&["logs", "job", "broken", "--attempt", "7"]),
         4,
-        &["work/broken has no such attempt", "--iteration 1 --attempt 1  failed"],
+        &["work/broken has no such attempt", "iteration 1, attempt 1  failed", "--iteration N --attempt N"],
     );
     expect(&project.run(&["logs", "job"]), 4, &["Usage"]);
 }

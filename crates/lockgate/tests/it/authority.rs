@@ -23,7 +23,7 @@ phases:
 ";
 
 /// What an agent is that runs inside a task.
-pub fn inside_a_task() -> Caller {
+pub(crate) fn inside_a_task() -> Caller {
     let actor = Actor {
         credential: Credential::Agent,
         channel: Channel::Command,
@@ -34,7 +34,7 @@ pub fn inside_a_task() -> Caller {
 }
 
 /// What was refused in a run, in order, as its history records it.
-pub async fn refused(project: &Project, run: &RunId) -> Vec<String> {
+pub(crate) async fn refused(project: &Project, run: &RunId) -> Vec<String> {
     let mut refused = Vec::new();
     for commit in History::of(project.store(), run).next().await.unwrap() {
         for entry in commit.entries {

@@ -53,7 +53,7 @@ impl Observer for Panics {
     fn report(&self, run: &RunId, _: Timestamp, report: &Report) {
         match report {
             Report::NotDriven { error, .. } => self.not_driven.lock().unwrap().push((run.clone(), error.clone())),
-            Report::GoesOn if self.doomed_at_start.lock().unwrap().remove(run) => panic!("killed by the test at the start"),
+            Report::Started if self.doomed_at_start.lock().unwrap().remove(run) => panic!("killed by the test at the start"),
             Report::Waiting if self.doomed_at_rest.lock().unwrap().remove(run) => panic!("killed by the test at rest"),
             _ => {}
         }

@@ -222,7 +222,7 @@ impl Watcher for PanickingWatcher {
 
     fn paused(&mut self, run: &RunId, _: &Paused) {
         if run.as_str() == "fine" {
-            self.halt.halt("enough");
+            self.halt.halt(HaltReason::Stopped);
         }
         self.note(run, "paused");
     }

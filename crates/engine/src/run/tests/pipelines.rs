@@ -462,7 +462,7 @@ fn an_imported_pipeline_keeps_the_status_of_its_file_until_resumed() {
 fn work_finished_before_the_import_never_reruns_and_no_data_is_lost() {
     for status in [Lifecycle::Paused, Lifecycle::Failed, Lifecycle::InProgress, Lifecycle::Initialized] {
         let mut harness = import(status);
-        harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        harness.take_over();
         assert_eq!(harness.started(), ["phase-2/WS2", "phase-2/WS3"], "{status:?}");
         assert_eq!(lists(&harness), expected("in_progress", 2, "WS1 WS0", "WS2 WS3", ""));
         harness.work();
@@ -485,7 +485,7 @@ fn an_imported_passed_gate_counts_only_if_its_work_was_finished() {
     };
     let ran = |completed: &[&str]| {
         let mut harness = import_of(state(completed));
-        harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        harness.take_over();
         let before = said(&harness).gates_pending;
         harness.work();
         if harness.run.status() == Status::Waiting {
@@ -523,7 +523,7 @@ fn the_state_file_is_never_complete_while_work_is_pending() {
     let gate = Imported { gates_pending: vec!["audit".into()], ..imported(Lifecycle::Paused) };
     for imported in [elsewhere, gate] {
         let mut harness = import_of(imported);
-        harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
+        harness.take_over();
         harness.work();
         assert_eq!((harness.run.status(), said(&harness).status), (Status::Complete, Lifecycle::Paused));
     }

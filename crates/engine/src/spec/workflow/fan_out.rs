@@ -178,3 +178,34 @@ pub enum InputError {
         given: Value,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn until(checks: usize) -> Until {
+        let checks = (1..=checks).map(|number| format!("check {number}")).collect();
+        Until { holds: UntilCondition::Run("true".into()), limit: 3, timeout: None, checks }
+    }
+
+    #[test]
+    fn the_status_of_a_command_says_which_of_its_checks_failed() {
+        assert_eq!(until(3).failed_check(FIRST_CHECK_STATUS), Some(0));
+        assert_eq!(until(3).failed_check(FIRST_CHECK_STATUS + 2), Some(2));
+        for status in [0, 1, FIRST_CHECK_STATUS - 1, FIRST_CHECK_STATUS + 3, i32::MIN, i32::MAX] {
+            assert_eq!(until(3).failed_check(status), None, "{status}");
+        }
+        assert_eq!(until(1).failed_check(FIRST_CHECK_STATUS), None, "a single check ends with its own status");
+        let last = FIRST_CHECK_STATUS + NUMBERED_CHECKS as i32 - 1;
+        assert_eq!(until(NUMBERED_CHECKS).failed_check(last), Some(NUMBERED_CHECKS - 1));
+        assert_eq!(until(NUMBERED_CHECKS + 1).failed_check(last), None, "several checks share it");
+    }
+
+    #[test]
+    fn the_check_that_failed_is_named_where_it_is_known() {
+        assert_eq!(until(2).given_up(Some(1)), "one of its checks did not succeed after 3 rounds: check 2");
+        assert_eq!(until(2).given_up(None), "one of its checks did not succeed after 3 rounds: check 1; check 2");
+        assert_eq!(until(1).given_up(None), "its check did not succeed after 3 rounds: check 1");
+        assert_eq!(until(0).given_up(None), "`until` did not hold after 3 rounds");
+    }
+}

@@ -182,4 +182,20 @@ mod tests {
             assert_eq!(output.status.success(), succeeds, "{command}: {twice}: {output:?}");
         }
     }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
+    fn the_exit_status_says_which_of_several_commands_failed() {
+        let status = |commands: &[&str]| {
+            let run = all_of(commands.iter().copied()).expect("commands");
+            let output = std::process::Command::new("bash").args(["-eo", "pipefail", "-c", &run]).output().expect("a shell");
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        assert_eq!(status(&["true", "true"]), (Some(0), String::new()));
+        let (code, said) = status(&["true", "exit 7", "false"]);
+        assert_eq!(code, Some(FIRST_CHECK_STATUS + 1));
+        assert_eq!(said, "this check failed: exit 7 (exit code 7)\n");
+        let many: Vec<&str> = std::iter::repeat_n("true", NUMBERED_CHECKS + 5).chain(["false"]).collect();
+        assert_eq!(status(&many).0, Some(FIRST_CHECK_STATUS + NUMBERED_CHECKS as i32 - 1), "the last status is shared");
+    }
 }
