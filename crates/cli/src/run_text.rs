@@ -195,6 +195,7 @@ pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
     }
     text.extend(previously(hold).map(|line| format!("{indent}{line}\n")));
     text.extend(hold.files.iter().map(|file| file_text(file, indent)));
+    text.extend(hold.diff.iter().map(|diff| crate::diff_text::cut(diff, indent, crate::diff_text::SHORT)));
     text
 }
 

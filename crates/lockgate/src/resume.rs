@@ -200,8 +200,9 @@ fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind
     });
     // Nobody has asked about these yet: that would be done by whoever drives.
     let unasked = state.current.iter().filter(|_| rerun).flat_map(|phase| {
-        let cut_off =
-            phase.failed_or_interrupted().filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
+        let cut_off = phase
+            .failed_or_interrupted()
+            .filter(|at| phase.tasks[*at].state == TaskState::Interrupted && phase.tasks[*at].hold.is_none());
         cut_off.map(|at| CommandKind::RetryTask { step: StepKey::Task(phase.key(at)), cut_off: None })
     });
     answers.chain(unasked).collect()

@@ -537,6 +537,7 @@ impl Driver {
             | Effect::Gate { .. }
             | Effect::Evaluate { .. }
             | Effect::Show { .. }
+            | Effect::DiffBase { .. }
             | Effect::When { .. }
             | Effect::Gaps { .. }
             | Effect::QueryAgent { .. }

@@ -125,8 +125,8 @@ impl<'a> Asking<'a> {
 
     /// Says what there is to know beside the question.
     fn hints(&self) {
-        if !self.about.hold.files.is_empty() {
-            hint(hint::FILES);
+        if let Some(key) = hint::in_full(self.about.hold) {
+            hint(key);
         }
         if !self.draft.text().is_empty() {
             hint(hint::KEPT);

@@ -9,8 +9,15 @@ use lockgate_engine::hold::{Choice, Hold};
 /// What Ctrl+Z means while somebody is asked.
 pub(super) const COMES_BACK: &str = "`fg` brings the question back";
 
-/// Says which keys there are beside those that choose.
-pub(super) const FILES: &str = "Ctrl+O shows the files in full.";
+/// The key that shows in full what a hold is about; nothing where it shows nothing.
+pub(super) fn in_full(hold: &Hold) -> Option<&'static str> {
+    match (hold.files.is_empty(), hold.diff.is_none()) {
+        (true, true) => None,
+        (false, true) => Some("Ctrl+O shows the files in full."),
+        (true, false) => Some("Ctrl+O shows the change in full."),
+        (false, false) => Some("Ctrl+O shows the files and the change in full."),
+    }
+}
 
 /// Says what became of feedback that was left.
 pub(super) const KEPT: &str = "Your feedback is kept: choose an option with feedback, and it is there again.";
@@ -50,7 +57,7 @@ pub(super) fn say(text: &str) {
 /// How many rows are needed below the options of a hold until an answer is given.
 pub(super) fn rows_below(hold: &Hold, columns: usize) -> usize {
     let of = |text: &str| rows(&wrapped(text, columns), columns);
-    let files = if hold.files.is_empty() { 0 } else { of(FILES) };
+    let files = in_full(hold).map_or(0, of);
     let feedback = if hold.options.iter().any(|choice| choice.with_feedback) { of(&feedback(GOES_BACK)) + 1 } else { 0 };
     files + of(&question(hold)) + 1 + feedback
 }

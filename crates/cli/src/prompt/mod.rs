@@ -101,5 +101,6 @@ pub(crate) fn asked(shown: &HoldText, hold: &Hold, typed: &str, size: crate::tre
     let mut line = Line::default();
     line.set(typed);
     let text = shown.text(size, hint::rows_below(hold, size.columns));
-    format!("{text}{}\n{}", print::styled(print::FAINT, hint::FILES), line.drawn(&hint::question(hold), size.columns))
+    let keys = hint::in_full(hold).unwrap_or_default();
+    format!("{text}{}\n{}", print::styled(print::FAINT, keys), line.drawn(&hint::question(hold), size.columns))
 }

@@ -1,12 +1,13 @@
 //! A hold as a person sees it before answering: the question, what must be said with it, the files, the options.
 
 use crate::columns;
+use crate::diff_text::{self, Cut};
 use crate::error::CommandError;
 use crate::print::{FAINT, STRONG, WARNING, styled};
 use crate::tree::Size;
 use anstream::adapter::strip_str;
 use lockgate::sanitize;
-use lockgate::view::{self, FileView, HoldView};
+use lockgate::view::{self, DiffView, FileView, HoldView};
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::run::Run;
 use lockgate_engine::words::counted;
@@ -28,6 +29,7 @@ const BESIDE_LINES: usize = INDENT.len() + 2;
 /// A hold with its files as they were when it was opened.
 pub(crate) struct HoldText {
     question: String,
+    diff: Option<DiffView>,
     files: Vec<FileView>,
     options: String,
 }
@@ -58,15 +60,33 @@ impl HoldText {
             let line = format!("{}: {} (Ctrl+C leaves it for later)", stop.id, stop.label);
             options += &format!("\n  {}\n", styled(FAINT, sanitize::line(&line)));
         }
-        Ok(Self { question, files: view.files, options })
+        Ok(Self { question, diff: view.diff, files: view.files, options })
     }
 
     /// The whole as text. Of the files only so much is shown that the question and the options stay in sight, with so many rows
     /// free below them.
     pub(crate) fn text(&self, size: Size, below: usize) -> String {
         let taken = rows(&self.question, size) + rows(&self.options, size) + below;
-        let files = self.files_in(size, size.rows.saturating_sub(taken));
-        format!("{}{files}{}", self.question, self.options)
+        let room = size.rows.saturating_sub(taken);
+        let diff = self.diff_in(size, room);
+        let files = self.files_in(size, room.saturating_sub(rows(&diff, size)));
+        format!("{}{files}{diff}{}", self.question, self.options)
+    }
+
+    /// The change in so many rows: with fewer lines of its patch, then with fewer files. How much changed is always shown.
+    fn diff_in(&self, size: Size, room: usize) -> String {
+        let Some(diff) = &self.diff else { return String::new() };
+        // Files next to it need some of the room.
+        let room = if self.files.is_empty() { room } else { room / 2 };
+        let short = diff_text::SHORT;
+        let shown = |cut: Cut| format!("\n{}", diff_text::cut(diff, INDENT, Cut { columns: size.columns, ..cut }));
+        let lines = (0..=short.lines).rev().map(|lines| Cut { lines, ..short });
+        let files = (0..short.files).rev().map(|files| Cut { lines: 0, files, ..short });
+        lines
+            .chain(files)
+            .map(shown)
+            .find(|text| rows(text, size) <= room)
+            .unwrap_or_else(|| shown(Cut { lines: 0, files: 0, ..short }))
     }
 
     /// The files in so many rows: with fewer lines of each, then with the beginnings of lines, then without any, then only the

@@ -268,7 +268,7 @@ impl Tree {
             | TaskState::Done
             | TaskState::Skipped
             | TaskState::FannedOut
-            | TaskState::Held => (None, None),
+            | TaskState::Blocked => (None, None),
         };
         let runs = task.state == TaskState::Running;
         let began = if runs { task.since } else { known.and_then(|known| known.began) };

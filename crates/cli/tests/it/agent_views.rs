@@ -54,7 +54,7 @@ fn status_shows_agents_fan_outs_gaps_and_skipped_tasks() {
         "done        write  claude · 1,234 tokens · $0.25 · session 5e55\n",
         "tolerated   lint  9/10 done, 1 failed\n",
         "  tolerated   lint[c]: it ended with exit code 1",
-        "left out    unwanted: its `when` is false\n",
+        "omitted     unwanted: its `when` is false\n",
         "open        gap check: escalate\n      the report is there\n",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
@@ -93,7 +93,7 @@ fn why_reports_an_exhausted_budget_and_possible_actions() {
     ] {
         assert!(why.contains(part), "{part:?} is not in\n{why}");
     }
-    assert!(project.run(&["status", "shown"]).stdout.contains("held        again"));
+    assert!(project.run(&["status", "shown"]).stdout.contains("blocked     again"));
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn a_task_may_not_manage_the_project_and_the_attempt_is_recorded_in_its_run() {
     let attempts = [
         ("restore some.backup --force", "restore a backup"),
         ("worker", "drive runs"),
-        ("drive --in-background", "drive runs"),
+        ("worker --in-background", "drive runs"),
         ("tick", "fire deadlines"),
         ("gc", "remove what no run needs"),
         ("import state.json", "import a state file"),

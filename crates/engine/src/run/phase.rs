@@ -239,7 +239,7 @@ fn ended(state: &TaskState) -> Option<Ended> {
         | TaskState::Interrupted
         | TaskState::Failed(_)
         | TaskState::FannedOut
-        | TaskState::Held => None,
+        | TaskState::Blocked => None,
     }
 }
 
@@ -387,7 +387,7 @@ impl PhaseRun {
             TaskState::Running | TaskState::Backoff { .. } => drop(self.lookup.running.insert(index)),
             TaskState::Interrupted | TaskState::Failed(_) => drop(self.lookup.failed_or_interrupted.insert(index)),
             TaskState::FannedOut => drop(self.lookup.fanned_out.insert(index)),
-            TaskState::Done | TaskState::Skipped | TaskState::Held | TaskState::Omitted { .. } | TaskState::Tolerated(_) => {}
+            TaskState::Done | TaskState::Skipped | TaskState::Blocked | TaskState::Omitted { .. } | TaskState::Tolerated(_) => {}
         }
         if before != now {
             self.notify_dependents(index, before, now);

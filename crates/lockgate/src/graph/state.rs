@@ -103,7 +103,7 @@ impl Mark {
         match state {
             TaskState::Waiting => Self::Pending,
             TaskState::Running | TaskState::Backoff { .. } | TaskState::FannedOut => Self::Running,
-            TaskState::Held => Self::Asking,
+            TaskState::Blocked => Self::Asking,
             TaskState::Interrupted => Self::Interrupted,
             TaskState::Failed(_) | TaskState::Tolerated(_) => Self::Failed,
             TaskState::Done => Self::Done,
@@ -138,7 +138,7 @@ pub fn tally(marks: impl Iterator<Item = Mark>) -> Vec<String> {
         (&[Mark::Running] as &[Mark], "running"),
         (&[Mark::Failed, Mark::Ended], "failed"),
         (&[Mark::Interrupted], "interrupted"),
-        (&[Mark::Asking], "held"),
+        (&[Mark::Asking], "blocked"),
         (&[Mark::Skipped], "left out"),
     ] {
         let count = count(marks);

@@ -79,7 +79,7 @@ fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView
         | TaskState::Done
         | TaskState::Skipped
         | TaskState::FannedOut
-        | TaskState::Held
+        | TaskState::Blocked
         | TaskState::Omitted { .. } => (None, false),
     };
     let view = StepView {

@@ -204,6 +204,7 @@ fn every_event_becomes_its_notification() {
                 by_check: true,
                 deadline: None,
                 remind: None,
+                diff: None,
             },
             Kind::HoldReopened { hold: &hold, revision: 4, differences: &differences, by_check: true },
         ),
@@ -401,6 +402,7 @@ fn hold_opened() -> HoldOpened {
         asked: None,
         terms: Default::default(),
         previous: None,
+        diff: None,
     }
 }
 

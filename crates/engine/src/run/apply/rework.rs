@@ -112,7 +112,7 @@ impl Run {
         self.voided.push(VoidedHold { hold: hold.id.clone(), scope: hold.scope.clone(), reason: reason.to_owned(), at });
         let waiting: Vec<TaskKey> = self.current.iter().flat_map(|phase| phase.asked_about(&hold.id)).collect();
         for key in waiting {
-            if self.task_run(&key).is_some_and(|task| task.state == TaskState::Held) {
+            if self.task_run(&key).is_some_and(|task| task.state == TaskState::Blocked) {
                 self.task(&key, at, |_| TaskState::Waiting)?;
             }
         }

@@ -146,7 +146,7 @@ impl Run {
         keys.iter().try_for_each(|key| {
             self.task(key, at, |task| {
                 task.hold = Some(hold.clone());
-                TaskState::Held
+                TaskState::Blocked
             })
         })
     }

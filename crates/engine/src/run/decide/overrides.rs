@@ -130,7 +130,7 @@ impl Found<'_> {
                     }
                     TaskState::Running => Standing::Running,
                     TaskState::FannedOut => Standing::Running,
-                    TaskState::Backoff { .. } | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Held => {
+                    TaskState::Backoff { .. } | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Blocked => {
                         Standing::Stopped
                     }
                     TaskState::Done | TaskState::Skipped | TaskState::Omitted { .. } | TaskState::Tolerated(_) => {

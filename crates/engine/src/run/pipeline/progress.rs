@@ -161,7 +161,7 @@ fn place(run: &Run, known: &PipelineRun, position: usize, workstream: &TaskId) -
         | TaskState::Failed(_)
         | TaskState::Done
         | TaskState::Skipped
-        | TaskState::Held
+        | TaskState::Blocked
         | TaskState::Omitted { .. }
         | TaskState::Tolerated(_) => own.iter().any(|gate| **gate == GateState::Running),
     };

@@ -33,7 +33,7 @@ pub enum TaskState {
     /// It became several tasks, and is done when they are.
     FannedOut,
     /// It waits for the answer to a question: its own, or one about a budget or a login.
-    Held,
+    Blocked,
     /// It is not done, and the run goes on without it.
     Omitted {
         /// Why.
@@ -57,7 +57,7 @@ impl TaskState {
             | Self::Done
             | Self::Skipped
             | Self::FannedOut
-            | Self::Held
+            | Self::Blocked
             | Self::Omitted { .. }
             | Self::Tolerated(_) => None,
         }
@@ -74,7 +74,7 @@ impl TaskState {
             | Self::Done
             | Self::Skipped
             | Self::FannedOut
-            | Self::Held
+            | Self::Blocked
             | Self::Omitted { .. }
             | Self::Tolerated(_) => None,
         }
@@ -91,7 +91,7 @@ impl TaskState {
             Self::Done => StepStatus::Done,
             Self::Skipped => StepStatus::Skipped,
             Self::FannedOut => StepStatus::FannedOut,
-            Self::Held => StepStatus::Held,
+            Self::Blocked => StepStatus::Blocked,
             Self::Omitted { .. } => StepStatus::Omitted,
             Self::Tolerated(_) => StepStatus::Tolerated,
         }
@@ -119,7 +119,7 @@ pub enum StepStatus {
     /// It runs once for each item of its list.
     FannedOut,
     /// It waits for rework that an answer asked for.
-    Held,
+    Blocked,
     /// Its condition left it out.
     Omitted,
     /// It failed, and the phase continues without it.
@@ -148,7 +148,7 @@ impl StepStatus {
             Self::Done => "done",
             Self::Skipped => "skipped",
             Self::FannedOut => "fanned_out",
-            Self::Held => "blocked",
+            Self::Blocked => "blocked",
             Self::Omitted => "omitted",
             Self::Tolerated => "tolerated",
             Self::Stopped => "stopped",

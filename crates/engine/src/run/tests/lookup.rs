@@ -108,7 +108,7 @@ fn dependents_are_counted_the_same_for_every_task_outcome() {
         TaskState::Skipped,
         omitted(true),
         TaskState::Done,
-        TaskState::Held,
+        TaskState::Blocked,
     ];
     for (index, state) in [(0, TaskState::Done), (1, TaskState::Tolerated(broken())), (1, TaskState::Done)] {
         follows(&mut phase, &declared, 1 - index, std::slice::from_ref(&state));

@@ -174,7 +174,7 @@ fn includes(format: &Format, name: &str) -> Vec<String> {
         "task" if name == "default" => with(&["id: t", "verify: { built: b }", "blocking: false"]),
         "task" if name == "on_deadline" => with(&["id: t", "verify: { built: b }", "deadline: 2h"]),
         "task" if name == "shell" => with(&["id: t", "run: make"]),
-        "task" if name == "show_files" || crate::spec::check::WAIT_KEYS.contains(&name) => {
+        "task" if matches!(name, "show_files" | "show_diff") || crate::spec::check::WAIT_KEYS.contains(&name) => {
             with(&["id: t", "verify: { built: b }"])
         }
         "verify" => Vec::new(),

@@ -61,7 +61,7 @@ fn nothing_runs_while_what_it_needs_is_redone(run: &Run) -> Result<(), String> {
     let declared = &run.workflow.phases[phase.position];
     for index in 0..phase.tasks.len() {
         let asks = phase.tasks[index].hold.as_ref().and_then(|hold| run.holds.get(hold)).is_some_and(|hold| {
-            hold.state == HoldState::Open && hold.kind.is_declared() && phase.tasks[index].state == TaskState::Held
+            hold.state == HoldState::Open && hold.kind.is_declared() && phase.tasks[index].state == TaskState::Blocked
         });
         if (asks || phase.tasks[index].state == TaskState::Running) && !may_run(phase, declared, index) {
             return Err(format!("nothing_runs_while_what_it_needs_is_redone: {}", phase.key(index).address()));
@@ -89,7 +89,7 @@ fn has_ended(state: &TaskState) -> bool {
         | TaskState::Interrupted
         | TaskState::Failed(_)
         | TaskState::FannedOut
-        | TaskState::Held => false,
+        | TaskState::Blocked => false,
     }
 }
 
