@@ -20,8 +20,8 @@ pub(crate) enum Confirmed {
 /// Asks whether to go on; about a hold, where it is one that was shown.
 pub(crate) async fn confirm(question: &str, about: Option<&HoldPrompt<'_>>) -> Result<Confirmed, CommandError> {
     let Ok(mut terminal) = Terminal::take() else { return Ok(Confirmed::No) };
-    if about.is_some() {
-        hint(hint::FILES);
+    if let Some(key) = about.and_then(|about| hint::in_full(about.hold)) {
+        hint(key);
     }
     let question = format!("{question} [y/N] ");
     let mut above = false;
@@ -53,7 +53,7 @@ pub(crate) async fn confirm(question: &str, about: Option<&HoldPrompt<'_>>) -> R
         if again {
             if let Some(about) = about {
                 about.show();
-                hint(hint::FILES);
+                hint::in_full(about.hold).map_or((), hint);
             }
             above = false;
         }

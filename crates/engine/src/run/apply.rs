@@ -244,9 +244,9 @@ impl Run {
                 let renewed = (deadline.as_deref(), remind.as_deref());
                 self.hold_reopened((hold, *revision), (files, diff.as_deref()), differences, renewed, at)?;
             }
-            Event::DiffBaseRecorded { base, run, .. } => {
+            Event::DiffBaseRecorded { base, starts_run, .. } => {
                 self.diff_bases.awaited = None;
-                if *run {
+                if *starts_run {
                     self.diff_bases.run = Some(base.clone());
                 }
                 self.diff_bases.phase = Some(base.clone());

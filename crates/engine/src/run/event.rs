@@ -513,8 +513,8 @@ pub enum Event {
         iteration: u32,
         /// The starting point of the change.
         base: DiffBase,
-        /// Whether the run started here too.
-        run: bool,
+        /// Whether the run started with this phase.
+        starts_run: bool,
     },
 }
 

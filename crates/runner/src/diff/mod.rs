@@ -150,7 +150,7 @@ pub fn look(place: &Workplace, request: &Request, caps: &ObserveLimits, kept: Ke
 pub fn since_shown(place: &Workplace, before: &GitChange, now: &GitChange, paths: &[String], stop: &Stop) -> Option<String> {
     let compared = || -> Result<String, DiffError> {
         let repository = place.open(&[], stop)?;
-        let paths = read::pathspecs(&repository, paths)?;
+        let paths = read::pathspecs(&place.prefix()?, paths)?;
         Ok(read::patch(&repository, (&before.tree, &now.tree), &paths, ObserveLimits::default().patch_bytes)?.0)
     };
     compared().inspect_err(|error| tracing::debug!(%error, "what changed since a question was shown is not known")).ok()
@@ -166,7 +166,8 @@ fn change(place: &Workplace, request: &Request, caps: &ObserveLimits, kept: Kept
     let repository = place.open(&keepers, stop)?;
     let start = base::of(&repository, request)?;
     let files = Files::of(place, &repository, stop)?;
-    let (change, text) = read::change(&repository, &start, &files, &request.paths, caps, kept)?;
+    let specs = read::pathspecs(&place.prefix()?, &request.paths)?;
+    let (change, text) = read::change(&repository, &start, &files, &specs, caps, kept)?;
     let notes = start.note.into_iter().chain(files.notes()).collect();
     Ok((change, text, notes))
 }
@@ -176,6 +177,11 @@ impl Workplace {
     fn open(&self, keepers: &[RunId], stop: &Stop) -> Result<Repository, DiffError> {
         let top = git(&self.dir, &["rev-parse", "--show-toplevel"])?;
         self.open_at(Path::new(&top), keepers, stop)
+    }
+
+    /// From the top of the repository to the directory: empty, or ending with a slash.
+    fn prefix(&self) -> Result<String, DiffError> {
+        Ok(git(&self.dir, &["rev-parse", "--show-prefix"])?)
     }
 
     fn open_at(&self, top: &Path, keepers: &[RunId], stop: &Stop) -> Result<Repository, DiffError> {

@@ -56,25 +56,24 @@ pub(super) fn change(
     repository: &Repository,
     start: &Start,
     files: &Files,
-    paths: &[String],
+    specs: &[String],
     caps: &ObserveLimits,
     kept: Kept<'_>,
 ) -> Result<(GitChange, Option<String>), DiffError> {
-    let specs = pathspecs(repository, paths)?;
     let trees = (start.tree.as_str(), files.tree.as_str());
-    let exact = compare(repository, &["--no-renames", "--no-abbrev", "--raw", "-z"], trees, &specs)?;
-    let nested: Vec<_> = files.nested.iter().filter(|nested| is_meant(&specs, &nested.path)).collect();
+    let exact = compare(repository, &["--no-renames", "--no-abbrev", "--raw", "-z"], trees, specs)?;
+    let nested: Vec<_> = files.nested.iter().filter(|nested| is_meant(specs, &nested.path)).collect();
     let mut digested = [DIGEST_FORMAT, &exact].concat();
     for nested in &nested {
         digested.extend([b"nested\0", nested.path.as_slice(), b"\0", nested.state.as_bytes(), b"\0"].concat());
     }
-    let raw = compare(repository, &[RENAMES[0], RENAMES[1], "--no-abbrev", "--raw", "-z"], trees, &specs)?;
-    let counted = compare(repository, &[RENAMES[0], RENAMES[1], "--numstat", "-z"], trees, &specs)?;
+    let raw = compare(repository, &[RENAMES[0], RENAMES[1], "--no-abbrev", "--raw", "-z"], trees, specs)?;
+    let counted = compare(repository, &[RENAMES[0], RENAMES[1], "--numstat", "-z"], trees, specs)?;
     let counts = line_counts(&counted);
     let mut changed = changed_files(&raw, &counts);
     let dirty = nested.iter().filter(|nested| nested.tracked).map(|nested| &nested.path);
     changed.extend(dirty.map(|path| ChangedFile { path: lossy(path), old_path: None, status: ChangeStatus::Dirty, lines: None }));
-    let (patch, whole) = patch(repository, trees, &specs, caps.patch_bytes)?;
+    let (patch, whole) = patch(repository, trees, specs, caps.patch_bytes)?;
     let (text, not_kept) = match kept(&patch) {
         Ok(text) if whole => (Some(text), None),
         Ok(text) => (Some(text), Some(format!("only its first {} are shown", format_size(caps.patch_bytes as u64)))),
@@ -97,10 +96,10 @@ pub(super) fn change(
 
 /// The paths that are compared, as git takes them: all of them, or those under the root that were named. Lockgate's own directory is not
 /// part of any change.
-pub(super) fn pathspecs(repository: &Repository, paths: &[String]) -> Result<Vec<String>, DiffError> {
+pub(super) fn pathspecs(prefix: &str, paths: &[String]) -> Result<Vec<String>, DiffError> {
     let mut specs = Vec::new();
     for path in paths {
-        let mut inside = Path::new(&lossy(&repository.prefix)).to_owned();
+        let mut inside = Path::new(prefix).to_owned();
         for part in Path::new(path).components() {
             match part {
                 Component::Normal(part) => inside.push(part),

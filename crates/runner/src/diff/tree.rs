@@ -103,7 +103,7 @@ fn see_all(repository: &Repository, index: &OwnIndex<'_>) -> Result<(), DiffErro
     let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
     for entry in listed.split(|byte| *byte == 0) {
         let Some((&[tag, b' '], path)) = entry.split_first_chunk::<2>() else { continue };
-        let mut add = |list: &mut Vec<u8>| list.extend(path.iter().copied().chain([0]));
+        let add = |list: &mut Vec<u8>| list.extend(path.iter().copied().chain([0]));
         if tag.is_ascii_lowercase() {
             add(&mut assumed);
         }

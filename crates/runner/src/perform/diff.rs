@@ -83,7 +83,7 @@ impl Looking {
 
     /// How a change that was shown differs from what is there now, for people.
     pub(super) async fn differences(self, shared: &Shared, then: &ShownDiff, now: &ShownDiff, stop: &Stop) -> String {
-        let title = then.title();
+        let (title, paths) = (then.title(), then.paths.clone());
         let (then, now) = match (&then.seen, &now.seen) {
             (SeenDiff::Change(then), SeenDiff::Change(now)) => (then.clone(), now.clone()),
             (SeenDiff::Unavailable(_), SeenDiff::Change(_)) => return format!("{title} can be shown now"),
@@ -94,7 +94,7 @@ impl Looking {
             text += &format!("\nit starts from {} now, not from {}", short(&now.base), short(&then.base));
         }
         let Some(dir) = worktree::existing(shared, worktree_of(&self)) else { return text };
-        let (place, paths, stop, masks) = (self.place(shared, dir), Vec::new(), stop.clone(), shared.masks());
+        let (place, stop, masks) = (self.place(shared, dir), stop.clone(), shared.masks());
         let patch = tokio::task::spawn_blocking(move || diff::since_shown(&place, &then, &now, &paths, &stop)).await;
         match patch.ok().flatten().filter(|patch| !patch.is_empty()).map(|patch| kept(&masks, &patch)) {
             Some(Ok(patch)) => text += &format!("\n{}", first_lines(&patch)),

@@ -170,8 +170,8 @@ pub(super) fn diff_base_recorded(run: &Run, (phase, iteration): (&PhaseId, u32),
     let is_current = run.current.as_ref().is_some_and(|current| current.id == *phase && current.iteration == iteration);
     let awaited = run.diff_bases.awaited.filter(|_| is_current);
     let recorded = awaited.map(|awaited| {
-        let run = awaited == AwaitedBase::RunAndPhase;
-        Event::DiffBaseRecorded { phase: phase.clone(), iteration, base: base.clone(), run }
+        let starts_run = awaited == AwaitedBase::RunAndPhase;
+        Event::DiffBaseRecorded { phase: phase.clone(), iteration, base: base.clone(), starts_run }
     });
     recorded.into_iter().collect()
 }

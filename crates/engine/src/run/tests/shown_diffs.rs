@@ -69,7 +69,7 @@ fn nothing_starts_before_the_starting_point_of_a_change_is_recorded() {
     assert_eq!(base_effect(&harness), Some(("build".into(), 1)));
     assert_eq!(harness.started(), [] as [&str; 0]);
     let events = record(&mut harness, tree("t1"));
-    let recorded = Event::DiffBaseRecorded { phase: PhaseId::from("build"), iteration: 1, base: tree("t1"), run: false };
+    let recorded = Event::DiffBaseRecorded { phase: PhaseId::from("build"), iteration: 1, base: tree("t1"), starts_run: false };
     assert_eq!(events[0], recorded);
     assert_eq!(harness.started(), ["build/work"], "in the same commit");
     assert_eq!(harness.run.diff_bases.phase, Some(tree("t1")));
@@ -92,7 +92,7 @@ fn the_start_of_the_run_is_recorded_once_with_its_first_phase() {
     let plain = phase("plan", vec![task("draft", &[])]);
     let mut harness = Harness::new(workflow(vec![plain, shows("build", DiffSince::Run, go_or_repeat("build"))]));
     let events = record(&mut harness, tree("t1"));
-    assert!(matches!(&events[0], Event::DiffBaseRecorded { run: true, .. }), "{events:?}");
+    assert!(matches!(&events[0], Event::DiffBaseRecorded { starts_run: true, .. }), "{events:?}");
     show(&mut harness, change("one"));
     assert_eq!((base_effect(&harness), harness.started()), (None, vec!["plan/draft".to_owned(), "build/work".to_owned()]));
     assert_eq!(harness.run.diff_bases.run, Some(tree("t1")));
