@@ -53,7 +53,9 @@ pub(crate) async fn confirm(question: &str, about: Option<&HoldPrompt<'_>>) -> R
         if again {
             if let Some(about) = about {
                 about.show();
-                hint::in_full(about.hold).map_or((), hint);
+                if let Some(key) = hint::in_full(about.hold) {
+                    hint(key);
+                }
             }
             above = false;
         }

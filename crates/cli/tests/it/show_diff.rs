@@ -1,6 +1,7 @@
 //! A15 and F2: a question shows the git change, and an approval is bound to that exact change.
 
-use crate::project::{Project, without_terminal};
+use crate::project::{Project, until, without_terminal};
+use crate::screen::Screen;
 use std::process::Command;
 
 const FLOW: &str = "
@@ -27,7 +28,10 @@ fn git(project: &Project, arguments: &[&str]) -> String {
 
 /// A project in a repository with one commit.
 fn project(flow: &str) -> Project {
-    let project = Project::with(flow);
+    in_repository(Project::with(flow))
+}
+
+fn in_repository(project: Project) -> Project {
     project.init_git();
     project.write("code.txt", "one\ntwo\n");
     git(&project, &["add", "-A"]);
@@ -216,7 +220,7 @@ fn the_change_is_that_of_the_runs_own_worktree() {
 
 #[test]
 fn a_change_that_cannot_be_shown_is_said_and_policy_does_not_answer_in_its_place() {
-    let flow = FLOW.replace("name: change", "name: change\npolicy: { checkpoint: true }");
+    let flow = FLOW.replace("name: change", "name: change\npolicy: { checkpoint: auto }");
     let outside = Project::with(&flow);
     outside.write("code.txt", "one\n");
     let output = outside.run(&["run", "flow.yaml"]);
@@ -293,4 +297,27 @@ fn what_a_change_needs_is_kept_while_the_run_waits_and_removed_when_it_is_comple
     assert!(!project.path(&format!(".lockgate/runs/{run}/diff")).exists());
     project.run(&["gc"]);
     assert_eq!(git(&project, &["for-each-ref", "refs/lockgate"]), "");
+}
+
+#[test]
+fn the_prompt_shows_the_change_in_colours_and_the_pager_shows_all_of_it() {
+    let project = Project::with_terminal_required();
+    project.write("flow.yaml", FLOW.replace("added\\n", "added\\n$(seq 1 80)\\n"));
+    let project = in_repository(project);
+    // The pager writes where git does not look.
+    let pager = [("LOCKGATE_PAGER", "cat > .git/paged; touch .git/read")];
+    let mut screen = Screen::shell(&project, (80, 24), "exec \"$LOCKGATE\" run flow.yaml", &pager);
+    screen.shows("the change since the phase started: 2 files, +82 -0");
+    screen.shows("modified code.txt, +81 -0");
+    screen.shows("Ctrl+O shows the change in full.");
+    screen.shows("then Enter: ");
+    screen.send("\x0f");
+    until("the pager", || project.path(".git/read").exists());
+    let paged = project.read(".git/paged");
+    assert!(paged.contains("\u{1b}[32m+80\u{1b}[0m"), "all of it, in colours: {paged:?}");
+    assert!(paged.contains("diff --git a/new.txt b/new.txt"), "{paged:?}");
+    screen.until("the prompt", |screen| String::from_utf8_lossy(&screen.bytes).matches("then Enter: ").count() > 1);
+    screen.send("1\r");
+    assert_eq!(screen.end(), 0, "{}", screen.text());
+    assert!(project.path("sent").exists());
 }

@@ -19,7 +19,7 @@ fn a_change_is_shown_since_the_phase_the_run_or_a_revision() {
     assert_eq!(shown("show_diff: { since: run }"), since(DiffSince::Run));
     assert_eq!(shown("show_diff: { since: main }"), since(DiffSince::Ref("main".into())));
     assert_eq!(shown("show_diff: { since: refs/heads/phase }"), since(DiffSince::Ref("refs/heads/phase".into())));
-    assert_eq!(shown("show_diff: { since: '{{vars.base}}' }"), since(DiffSince::Ref("{{vars.base}}".into())));
+    assert_eq!(shown("show_diff: { since: '{{feature.name}}' }"), since(DiffSince::Ref("{{feature.name}}".into())));
     let narrow = ShowDiff { since: DiffSince::Phase, paths: vec!["src".into(), "docs/a.md".into()] };
     assert_eq!(shown("show_diff: { paths: [src, docs/a.md] }"), Some(narrow));
     assert_eq!(shown("prompt: x\nshow_diff: false"), None);
