@@ -7,7 +7,7 @@ use lockgate_engine::id::{DriverId, GateId, RunId, TimerId};
 use lockgate_engine::id::{OptionId, TaskId};
 use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::command::{Caller, Channel, Create, Credential, Envelope, TerminalRule};
-use lockgate_engine::run::event::{ConditionOutcome, Created, Entry, Event, FailureKind};
+use lockgate_engine::run::event::{ConditionOutcome, Created, DiffBase, Entry, Event, FailureKind};
 use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, RefusedAttempt};
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use lockgate_engine::run::pipeline::PipelineEvent;
@@ -240,6 +240,10 @@ fn every_event_becomes_its_notification() {
             Kind::Note(Note::PhasesSkipListed { phases: std::slice::from_ref(&phase) }),
         ),
         (Event::AttemptRefused(refused.clone()), Kind::Warning(Warning::AttemptRefused(&refused))),
+        (
+            Event::DiffBaseRecorded { phase: phase.clone(), iteration: 2, base: DiffBase::Missing(reason()), starts_run: false },
+            Kind::Recorded { task: None },
+        ),
         (Event::TaskAdmitted { key: key.clone() }, Kind::Recorded { task: Some(&key) }),
         (Event::RetryDue { key: key.clone() }, Kind::Recorded { task: Some(&key) }),
         (
