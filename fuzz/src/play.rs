@@ -1,7 +1,7 @@
 //! Commands in any order: what was decided fits the state, and the stored history gives that state again.
 
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{PresentedFile, Seen};
+use lockgate_engine::hold::{Hold, PresentedFile, Seen};
 use lockgate_engine::id::{DriverId, RunId, StepKey, TaskKey};
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{
@@ -9,7 +9,9 @@ use lockgate_engine::run::command::{
     TerminalRule,
 };
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{ConditionOutcome, Created, Failure, FailureKind, OutputFile, PresetAnswer, RefusedAttempt};
+use lockgate_engine::run::event::{
+    ConditionOutcome, Created, DiffBase, Failure, FailureKind, OutputFile, PresetAnswer, RefusedAttempt,
+};
 use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::run::pipeline::PipelineCommand;
@@ -217,8 +219,14 @@ impl Play {
                 CommandKind::Shown { phase, iteration, shown: Box::new(shown) }
             }
             Effect::Recheck { hold, revision } => {
-                let shown = self.run.holds.get(&hold)?.files.clone();
-                CommandKind::Rechecked { hold, revision, files: if well { shown } else { files }, differences: Vec::new() }
+                let Hold { files: shown, diff, .. } = self.run.holds.get(&hold)?.clone();
+                let (files, diff) = if well { (shown, diff) } else { (files, None) };
+                CommandKind::Rechecked { hold, revision, files, diff, differences: Vec::new() }
+            }
+            Effect::DiffBase { phase, iteration } => {
+                let missing = DiffBase::Missing("no repository".into());
+                let tree = DiffBase::Tree { tree: how.to_string(), kept_by: self.run.id.clone() };
+                CommandKind::DiffBaseRecorded { phase, iteration, base: if well { tree } else { missing } }
             }
             Effect::Check { hold, revision } => CommandKind::Checked { hold, revision, failure: (!well).then(|| failure(how)) },
             Effect::Wake { timer, .. } => CommandKind::TimerDue { timer },

@@ -162,6 +162,9 @@ fn question(text: &mut String, hold: &DryRunHold) {
     if !hold.files.is_empty() {
         line(text, format_args!("    shows {}", files(&hold.files)));
     }
+    if let Some(diff) = &hold.diff {
+        line(text, format_args!("    shows {}", sanitize::line(&diff.title)));
+    }
     let options: Vec<String> =
         hold.options.iter().enumerate().map(|(at, label)| format!("{}. {}", at + 1, sanitize::line(label))).collect();
     line(text, format_args!("    options: {}", options.join("  ")));

@@ -21,6 +21,7 @@ mod cli;
 mod columns;
 mod definition;
 mod diagnostics;
+mod diff_text;
 mod drive;
 mod dry_run_text;
 mod error;

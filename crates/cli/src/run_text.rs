@@ -177,6 +177,7 @@ pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
     }
     text.extend(hold.answered_before().map(|line| format!("{indent}{line}\n")));
     text.extend(hold.files.iter().map(|file| file_text(file, indent)));
+    text.extend(hold.diff.iter().map(|diff| crate::diff_text::cut(diff, indent, crate::diff_text::SHORT)));
     text
 }
 

@@ -4,7 +4,7 @@ use crate::phrases::{again, asker, first_line, used};
 use crate::{human_time, sanitize};
 use lockgate_engine::hold::{Choice, Due};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
-use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, Entry, Event, Failure, HoldOpened};
+use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, DiffBase, Entry, Event, Failure, HoldOpened};
 use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
@@ -93,6 +93,15 @@ impl Describer {
             }
             Event::Finalized { file } => format!("the finalization wrote {}", file.path),
             Event::Pipeline(pipeline_event) => of_pipeline(pipeline_event),
+            Event::DiffBaseRecorded { phase, base, .. } => match base {
+                DiffBase::Tree { tree, .. } => {
+                    format!(
+                        "the files at the start of phase {phase} were recorded as git tree {}",
+                        tree.get(..12).unwrap_or(tree)
+                    )
+                }
+                DiffBase::Missing(why) => format!("the files at the start of phase {phase} could not be recorded: {why}"),
+            },
             Event::AgentChanged { agent } => format!("the agent is now {agent}, whatever else is configured"),
             Event::DefinitionAccepted { files, .. } => {
                 format!("a changed definition was accepted: {}", listed(files.iter().map(|file| file.path.clone())))

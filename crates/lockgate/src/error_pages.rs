@@ -116,6 +116,7 @@ const PAGES: &[Page] = pages![
     "multiple-documents",
     "nested-shell",
     "newer-format",
+    "no-repository",
     "not-a-backup",
     "not-a-file",
     "not-a-pipeline",

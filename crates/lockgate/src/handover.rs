@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::project::Project;
-use crate::view::HoldView;
+use crate::view::{DiffView, HoldView};
 use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text, option};
 use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
@@ -116,7 +116,9 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
         (None, HandoverKind::Decision) => format!("{}\n\n{}", hold.prompt.trim_end(), offered_text(&hold.options)),
         (None, HandoverKind::Verify | HandoverKind::Action) => hold.prompt.clone(),
     };
-    let notes: String = hold.notes.iter().map(|note| format!("\n{note}")).collect();
+    let change = hold.diff.as_deref().map(DiffView::of).filter(|diff| diff.error.is_none());
+    let change = change.map(|diff| format!("{}: {} (digest {})", diff.title, diff.totals(), diff.digest.unwrap_or_default()));
+    let notes: String = change.iter().chain(&hold.notes).map(|note| format!("\n{note}")).collect();
     let awaiting = hold.asked.as_ref().map_or_else(|| format!("One of: {}", options.join(", ")), |asked| asked.awaiting());
     let view = HoldView::of(hold);
     let until = view.until.as_ref().map(|until| format!("\n\nDeadline: {}", until.words(now))).unwrap_or_default();

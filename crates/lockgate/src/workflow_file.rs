@@ -2,14 +2,18 @@
 
 use crate::code::Code;
 use crate::error::Error;
+use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::problem::{Problem, Severity};
 use lockgate_engine::words::counted;
+use lockgate_runner::git::git;
 use lockgate_runner::start::{DonePlans, WorkflowFile, WorkflowFileError, read_text, read_workflow_with};
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// How many workflow files a help lists.
 const LISTED: usize = 8;
+
+const SHOW_DIFF: &str = "show_diff";
 
 /// Reads and checks a workflow file, or the plans of a folder.
 pub fn read(path: &Path) -> Result<WorkflowFile, Error> {
@@ -27,6 +31,32 @@ pub fn read_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, Error> {
     }
     is_regular(path)?;
     Ok(read_workflow_with(path, done)?)
+}
+
+/// Warns where a workflow shows a git change and its file is in no repository. It may still be run where there is one.
+pub fn missing_repository(file: &WorkflowFile) -> Option<Problem> {
+    file.workflow.as_ref().filter(|workflow| workflow.shows_diff())?;
+    let dir = file.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    git(dir, &["rev-parse", "--is-inside-work-tree"]).err()?;
+    let start = file.source.find(SHOW_DIFF)?;
+    let (line, column) = position(&file.source[..start]);
+    Some(Problem {
+        code: ProblemCode::NoRepository,
+        severity: Severity::Warning,
+        message: "`show_diff` shows a git change, and this file is not in a git repository".to_owned(),
+        span: start..start + SHOW_DIFF.len(),
+        line,
+        column,
+        help: Some("run `git init`, or run the workflow in a project that is a git repository".to_owned()),
+        file: None,
+        untold: 0,
+    })
+}
+
+/// Line and column, counted from 1, of what follows a text.
+fn position(before: &str) -> (usize, usize) {
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
 /// Reads the text of another file that people name.

@@ -45,11 +45,15 @@ pub async fn of_run(project: &Project, run: &Run) -> Result<Vec<WorktreeView>, E
 /// mends and resumes a run goes on in its worktree.
 pub fn settle(root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
     if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled))
-        && run.workflow.commits()
+        && (run.workflow.commits() || run.workflow.shows_diff())
         && let Err(error) = forget_runs(root.dir(), |over| *over == run.id, false)
     {
         // `gc` removes what stays.
         tracing::debug!(run = %run.id, %error, "snapshots of tasks stay behind");
+    }
+    // An aborted run may be resumed, and its questions asked again.
+    if matches!(run.end, Some(End::Complete)) && run.workflow.shows_diff() {
+        lockgate_runner::diff::forget(root, &run.id);
     }
     if !uses(&run.workflow) {
         return Ok(Vec::new());

@@ -548,6 +548,7 @@ impl Driver {
             | Effect::Gate { .. }
             | Effect::Evaluate { .. }
             | Effect::Show { .. }
+            | Effect::DiffBase { .. }
             | Effect::When { .. }
             | Effect::Gaps { .. }
             | Effect::QueryAgent { .. }

@@ -26,6 +26,7 @@ pub mod agent;
 pub mod auth_gate;
 pub mod commit;
 pub mod config;
+pub mod diff;
 pub mod driver;
 pub mod dry_run;
 pub mod files;

@@ -162,6 +162,16 @@ impl Root {
         self.run_dir(run).join("commit").join(file_name(name))
     }
 
+    /// What git holds locked while it looks at what changed for a question of a run.
+    pub fn diff_lock(&self, run: &RunId, name: &str) -> PathBuf {
+        self.run_dir(run).join("locks").join(format!("diff.{}.lock", file_name(name)))
+    }
+
+    /// Where git objects lie that only the changes of a run need, and temporary files while one is looked at.
+    pub fn diff_folder(&self, run: &RunId) -> PathBuf {
+        self.run_dir(run).join("diff")
+    }
+
     /// The locks that attempts of a run hold, or held when Lockgate was killed.
     pub fn lock_files(&self, run: &RunId) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.run_dir(run).join("locks")) else { return Vec::new() };

@@ -24,6 +24,7 @@ pub(crate) fn effect(run: &Span, effect: &Effect) -> Span {
         Effect::Recheck { hold, revision } | Effect::Check { hold, revision } => {
             error_span!(parent: run, "hold", id = %hold, revision)
         }
+        Effect::DiffBase { phase, iteration } => error_span!(parent: run, "diff_base", %phase, iteration),
         Effect::When { key } => error_span!(parent: run, "when", address = %key.address()),
         Effect::Gaps { phase, iteration, round } => error_span!(parent: run, "gap_check", %phase, iteration, round),
         Effect::QueryAgent { number, .. } => error_span!(parent: run, "agent_query", number),
@@ -43,6 +44,7 @@ pub(crate) fn command(id: &RunId, kind: &CommandKind) -> Span {
         | CommandKind::ConditionEvaluated { .. }
         | CommandKind::Shown { .. }
         | CommandKind::Rechecked { .. }
+        | CommandKind::DiffBaseRecorded { .. }
         | CommandKind::Checked { .. }
         | CommandKind::WhenEvaluated { .. }
         | CommandKind::GapsChecked { .. }
@@ -92,6 +94,7 @@ pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>)
         | CommandKind::ConditionEvaluated { .. }
         | CommandKind::Shown { .. }
         | CommandKind::Rechecked { .. }
+        | CommandKind::DiffBaseRecorded { .. }
         | CommandKind::WhenEvaluated { .. }
         | CommandKind::GapsChecked { .. }
         | CommandKind::SessionNamed { .. }

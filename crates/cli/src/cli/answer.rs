@@ -142,7 +142,7 @@ enum SeenRevision {
     Declined(Exit),
 }
 
-/// A bare id says nothing about what was seen. Where files are shown, somebody at a terminal is shown them first, and asked for
+/// A bare id says nothing about what was seen. Where files or a git change are shown, somebody at a terminal is shown them first, and asked for
 /// feedback where the option takes it.
 async fn see(
     project: &Project,
@@ -155,7 +155,7 @@ async fn see(
         return Ok(SeenRevision::Named(named.revision));
     }
     let state = load(project.store(), &row.run).await?;
-    let Some(open) = state.holds.get(&row.hold).filter(|hold| hold.state == HoldState::Open && !hold.files.is_empty()) else {
+    let Some(open) = state.holds.get(&row.hold).filter(|hold| hold.state == HoldState::Open && hold.shows_content()) else {
         return Ok(SeenRevision::Named(None));
     };
     let Some(choice) = open.option(&arguments.option) else { return Ok(SeenRevision::Named(None)) };

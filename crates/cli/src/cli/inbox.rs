@@ -67,8 +67,8 @@ fn text(line: &HoldLine, goes_on: bool, now: Timestamp) -> String {
     if hold.text.is_some() {
         text.push_str(&format!("  see it whole: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
     }
-    if !hold.files.is_empty() {
-        text.push_str(&format!("  see them: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
+    if hold.shows_content() {
+        text.push_str(&format!("  see what is shown: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
     }
     for command in hold.next_commands(line.run.as_str(), !goes_on, now) {
         text.push_str(&format!("  {}\n", styled(HELP, sanitize::line(&command))));

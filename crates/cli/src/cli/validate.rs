@@ -43,7 +43,8 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
                 let error = arguments.json.then(|| error.view());
                 FileLine { file, error, ..FileLine::default() }
             }
-            Ok(read) => {
+            Ok(mut read) => {
+                read.problems.extend(workflow_file::missing_repository(&read));
                 if !arguments.json {
                     diagnostics::report(&read);
                     let verdict = if read.workflow.is_some() { "valid" } else { "invalid" };

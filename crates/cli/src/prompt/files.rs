@@ -5,9 +5,10 @@ use super::key::Key;
 use super::terminal::{Terminal, halted};
 use crate::error::CommandError;
 use crate::print::{self, FAINT, STRONG, styled};
-use crate::{columns, live};
+use crate::{columns, diff_text, live};
 use anstream::adapter::strip_str;
 use lockgate::sanitize;
+use lockgate::view::{self, DiffView};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Hold, Seen};
 use lockgate_runner::driver::Halt;
@@ -84,6 +85,10 @@ async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, CommandError>
             }
         }
         text.push('\n');
+    }
+    if let Some(shown) = &hold.diff {
+        let diff = DiffView { text: view::patch(hold, store).await?, ..DiffView::of(shown) };
+        text += &diff_text::in_full(&diff);
     }
     Ok(text)
 }

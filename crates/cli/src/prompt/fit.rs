@@ -5,10 +5,11 @@
 
 use super::show::{INDENT, file_rows, styled_rows};
 use crate::columns::{columns, fitted};
+use crate::diff_text::{self, Cut};
 use crate::print::{FAINT, STRONG, styled};
 use anstream::adapter::strip_str;
 use lockgate::sanitize;
-use lockgate::view::FileView;
+use lockgate::view::{DiffView, FileView};
 use lockgate_engine::words::counted;
 
 /// So many files are named however small the window is.
@@ -143,6 +144,33 @@ pub(super) fn files_in(files: &[FileView], wide: usize, room: usize, level: Leve
         }
         Level::Least => Vec::new(),
     }
+}
+
+/// The change in so many rows: with fewer lines of its patch, then with fewer files. How much changed stays in sight.
+pub(super) fn diff_in(diff: &DiffView, wide: usize, room: usize, level: Level) -> Vec<String> {
+    let short = diff_text::SHORT;
+    let rows = |cut: Cut| -> Vec<String> {
+        let text = diff_text::cut(diff, INDENT, Cut { columns: wide, ..cut });
+        text.lines().map(|row| in_one_row(row, wide)).collect()
+    };
+    let least = Cut { lines: 0, files: 0, ..short };
+    match level {
+        Level::Roomy => {
+            let lines = (0..=short.lines).rev().map(|lines| Cut { lines, ..short });
+            let files = (0..short.files).rev().map(|files| Cut { lines: 0, files, ..short });
+            let fitting = lines.chain(files).map(rows).find(|rows| rows.len() < room);
+            [String::new()].into_iter().chain(fitting.unwrap_or_else(|| rows(least))).collect()
+        }
+        Level::Dense => rows(Cut { lines: 0, files: FILES_NAMED, ..short }),
+        Level::Short | Level::Bare => rows(least),
+        Level::Least => Vec::new(),
+    }
+}
+
+/// A row that fits; one that is too long is cut, and loses its colours.
+fn in_one_row(row: &str, wide: usize) -> String {
+    let plain = strip_str(row).to_string();
+    if columns(&plain) <= wide { row.to_owned() } else { fitted(&plain, wide) }
 }
 
 /// The first files without what is in them.

@@ -6,8 +6,15 @@ use lockgate_engine::hold::Choice;
 /// What Ctrl+Z means while somebody is asked.
 pub(super) const COMES_BACK: &str = "`fg` brings the question back";
 
-/// Says which keys there are beside those that choose.
-pub(super) const FILES: &str = "Ctrl+O shows the files in full.";
+/// The key that shows in full what a question shows; nothing if it shows nothing.
+pub(super) fn in_full(has_files: bool, has_diff: bool) -> Option<&'static str> {
+    match (has_files, has_diff) {
+        (false, false) => None,
+        (true, false) => Some("Ctrl+O shows the files in full."),
+        (false, true) => Some("Ctrl+O shows the change in full."),
+        (true, true) => Some("Ctrl+O shows the files and the change in full."),
+    }
+}
 
 /// Says what became of feedback that was left.
 pub(super) const KEPT: &str = "Your feedback is kept: choose an option with feedback, and it is there again.";

@@ -36,7 +36,7 @@ pub(crate) struct Panel {
 impl Panel {
     /// Asks about a hold, or without one.
     pub(super) fn new(shown: Option<Arc<HoldText>>, label: impl Into<String>) -> Self {
-        let hints = if shown.as_ref().is_some_and(|shown| shown.has_files()) { vec![hint::FILES] } else { Vec::new() };
+        let hints = shown.as_ref().and_then(|shown| shown.in_full_hint()).into_iter().collect();
         Self {
             shown,
             position: None,

@@ -1,6 +1,7 @@
 //! A hold as a person sees it before answering: the question, what must be said with it, the files, the options.
 
-use super::fit::{Level, Parts, files_in};
+use super::fit::{Level, Parts, diff_in, files_in};
+use super::hint;
 use crate::columns::{self, fitted, folded};
 use crate::error::CommandError;
 use crate::print::{FAINT, STRONG, WARNING, styled};
@@ -64,9 +65,9 @@ impl HoldText {
         })
     }
 
-    /// Whether there are files to show.
-    pub(super) fn has_files(&self) -> bool {
-        !self.view.files.is_empty()
+    /// What Ctrl+O shows of it.
+    pub(super) fn in_full_hint(&self) -> Option<&'static str> {
+        hint::in_full(!self.view.files.is_empty(), self.view.diff.is_some())
     }
 
     /// The question without files and options, for a pager.
@@ -84,10 +85,20 @@ impl HoldText {
         Parts {
             title: if level.has_title() { styled_rows(STRONG, title) } else { Vec::new() },
             body: self.body(now, wide),
-            files: files_in(&self.view.files, wide, files, level),
+            files: self.shown_rows(wide, files, level),
             options: self.options.iter().map(|option| option.rows(wide, level)).collect(),
             stop: self.stop_rows(wide, level),
         }
+    }
+
+    /// The files and the change in so many rows, which they share.
+    fn shown_rows(&self, wide: usize, room: usize, level: Level) -> Vec<String> {
+        let files = &self.view.files;
+        let Some(diff) = &self.view.diff else { return files_in(files, wide, room, level) };
+        let diff = diff_in(diff, wide, if files.is_empty() { room } else { room / 2 }, level);
+        let mut rows = files_in(files, wide, room.saturating_sub(diff.len()), level);
+        rows.extend(diff);
+        rows
     }
 
     fn body(&self, now: Timestamp, wide: usize) -> Vec<String> {

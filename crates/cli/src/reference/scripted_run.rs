@@ -3,7 +3,7 @@
 use crate::progress::Progress;
 use crate::tree::Tree;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::{PresentedFile, Seen};
+use lockgate_engine::hold::{Hold, PresentedFile, Seen};
 use lockgate_engine::id::{DriverId, RunId};
 use lockgate_engine::run::command::{
     Actor, Caller, Channel, Command, CommandKind, Create, Credential, Envelope, TaskOutcome, TerminalRule,
@@ -102,6 +102,7 @@ impl ScriptedRun {
             | Effect::Gate { .. }
             | Effect::Evaluate { .. }
             | Effect::Show { .. }
+            | Effect::DiffBase { .. }
             | Effect::Recheck { .. }
             | Effect::Check { .. }
             | Effect::When { .. }
@@ -135,13 +136,14 @@ impl ScriptedRun {
                     })
                 }
                 Effect::Recheck { hold, revision } => {
-                    let files = self.run.holds[&hold].files.clone();
-                    Some(CommandKind::Rechecked { hold, revision, files, differences: Vec::new() })
+                    let Hold { files, diff, .. } = self.run.holds[&hold].clone();
+                    Some(CommandKind::Rechecked { hold, revision, files, diff, differences: Vec::new() })
                 }
                 Effect::Check { hold, revision } => Some(CommandKind::Checked { hold, revision, failure: None }),
                 Effect::Task { .. }
                 | Effect::Gate { .. }
                 | Effect::Evaluate { .. }
+                | Effect::DiffBase { .. }
                 | Effect::When { .. }
                 | Effect::Gaps { .. }
                 | Effect::QueryAgent { .. }

@@ -51,6 +51,7 @@ mod rework;
 mod screen;
 mod self_approval;
 mod shells;
+mod show_diff;
 mod storage_errors;
 mod store_selection;
 mod stored_histories;

@@ -1,5 +1,6 @@
 //! Holds: questions of a run that wait for an answer, and what an answer does.
 
+mod diff;
 pub mod option;
 mod options;
 mod question;
@@ -13,6 +14,8 @@ pub use options::{
     gate_options, handover_options, task_options, verify_options,
 };
 pub use question::{Authentication, HoldQuestion, Topic, offered_text};
+
+pub use diff::{ApprovedDiff, ChangeStatus, ChangedFile, GitChange, LineCounts, SeenDiff, ShownDiff};
 
 use crate::digest::Digest;
 use crate::id::{HoldId, OptionId, PhaseId, TaskKey, TimerId};
@@ -62,6 +65,9 @@ pub struct Hold {
     /// What was answered when the same question was asked before; offered again, and never taken for an answer.
     #[serde(default)]
     pub previous: Option<Box<Answer>>,
+    /// The git change that the answer is about, as it was when it was opened or reopened.
+    #[serde(default)]
+    pub diff: Option<Box<ShownDiff>>,
 }
 
 /// How a hold is checked, and what may answer it besides a person.
@@ -409,6 +415,11 @@ impl Hold {
             Scope::Gate { phase, gate, .. } => format!("{phase}/{gate}") == selector,
             Scope::Gaps { phase, .. } => format!("{phase}/{GAP_CHECK}") == selector,
         }
+    }
+
+    /// Whether it shows files or a git change, so that an answer is bound to what was seen.
+    pub fn shows_content(&self) -> bool {
+        !self.files.is_empty() || self.diff.is_some()
     }
 
     /// Whether its deadline passed and it was told louder.

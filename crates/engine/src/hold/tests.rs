@@ -37,6 +37,7 @@ fn hold(kind: HoldKind, options: Vec<Choice>, chosen: Option<&str>) -> Hold {
         asked: None,
         terms: Terms::default(),
         previous: None,
+        diff: None,
     }
 }
 

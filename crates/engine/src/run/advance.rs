@@ -58,6 +58,10 @@ fn steps(events: Vec<Event>) -> Vec<Step> {
 /// What follows in the phase under way, or between phases.
 fn of_phases(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let Some(phase) = &run.current else { return enter(run) };
+    // Nothing may change a file before the starting point of the change is known.
+    if run.diff_bases.awaited.is_some() {
+        return Vec::new();
+    }
     let declared = &run.workflow.phases[phase.position];
     if !phase.tasks_done() {
         return tasks::tasks(run, phase, declared, at, ids);

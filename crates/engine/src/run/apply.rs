@@ -16,8 +16,8 @@ use crate::run::index::TimerKind;
 use crate::run::phase::PhaseRun;
 use crate::run::pipeline::{PipelineEvent, PipelineRun};
 use crate::run::state::{
-    AgentQuery, ConsecutiveAutomatic, End, EndedTask, GapRun, GapState, GateRun, GateState, GivenPresetAnswer, Listed, NewTimer,
-    REFUSED_ATTEMPTS_KEPT, Run, Sessions, Status, TaskState, Touched,
+    AgentQuery, AwaitedBase, ConsecutiveAutomatic, DiffBases, End, EndedTask, GapRun, GapState, GateRun, GateState,
+    GivenPresetAnswer, Listed, NewTimer, REFUSED_ATTEMPTS_KEPT, Run, Sessions, Status, TaskState, Touched,
 };
 use crate::spec::workflow::{GapAction, OnInterrupt, Workflow};
 use crate::time::Timestamp;
@@ -82,6 +82,7 @@ impl Run {
             parent: None,
             not_done: BTreeMap::new(),
             voided: Vec::new(),
+            diff_bases: DiffBases::default(),
             offered: None,
             touched: Touched::default(),
         };
@@ -239,9 +240,16 @@ impl Run {
                 let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
                 self.answered(hold, Answer { option: option.clone(), feedback: feedback.clone(), actor, at })?;
             }
-            Event::HoldReopened { hold, revision, files, differences, deadline, remind, .. } => {
+            Event::HoldReopened { hold, revision, files, differences, deadline, remind, diff, .. } => {
                 let renewed = (deadline.as_deref(), remind.as_deref());
-                self.hold_reopened((hold, *revision), files, differences, renewed, at)?;
+                self.hold_reopened((hold, *revision), (files, diff.as_deref()), differences, renewed, at)?;
+            }
+            Event::DiffBaseRecorded { base, starts_run, .. } => {
+                self.diff_bases.awaited = None;
+                if *starts_run {
+                    self.diff_bases.run = Some(base.clone());
+                }
+                self.diff_bases.phase = Some(base.clone());
             }
             Event::HoldSettled { hold } => self.hold_settled(hold, at)?,
             Event::HoldVoided { hold, reason } => self.voided(hold, reason, at)?,
@@ -279,10 +287,15 @@ impl Run {
                 self.automatic_repeats.remove(phase);
                 self.gap_rounds = 0;
                 self.phase_issues = 0;
+                self.diff_bases.phase = None;
                 self.completed.push(phase.clone());
             }
-            Event::PhaseRepeated { target, feedback, by_failure, gaps, carry, restores, .. } => {
+            Event::PhaseRepeated { from, target, feedback, by_failure, gaps, carry, restores } => {
                 self.clear_failure();
+                // A phase that is repeated until it is approved is shown with all that it has changed.
+                if from != target {
+                    self.diff_bases.phase = None;
+                }
                 self.skip_list.retain(|skipped| !restores.contains(skipped));
                 self.carry = carry.iter().map(|task| self.as_it_ended(target, task)).collect();
                 self.phase_repeated(target, feedback.clone(), *by_failure, *gaps)?;
@@ -448,7 +461,14 @@ impl Run {
         let position = workflow.position(phase.as_str()).ok_or_else(|| ApplyError(format!("there is no phase {phase}")))?;
         self.position = position;
         self.feedback = None;
+        let is_first = self.iteration_counts.is_empty();
         self.iteration_counts.insert(phase.clone(), iteration);
+        self.diff_bases.awaited = match is_first && workflow.shows_run_diff() {
+            true => Some(AwaitedBase::RunAndPhase),
+            false => {
+                (self.diff_bases.phase.is_none() && workflow.phases[position].shows_own_diff()).then_some(AwaitedBase::Phase)
+            }
+        };
         let mut begun = PhaseRun::begin(&workflow.phases[position], position, iteration, feedback, at);
         begun.gates.extend(self.added_gates(&workflow.phases[position]).iter().map(|gate| GateRun::waiting(&gate.id)));
         self.current = Some(begun);

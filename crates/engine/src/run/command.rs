@@ -3,10 +3,12 @@
 pub use crate::run::actor::{Actor, Authority, Caller, Channel, Credential, TerminalRule};
 
 use crate::digest::Digest;
-use crate::hold::{Authentication, PresentedFile};
+use crate::hold::{Authentication, PresentedFile, ShownDiff};
 use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
-use crate::run::event::{ConditionOutcome, Created, Failure, FrozenFile, OutputFile, PresetAnswer, RefusedAttempt, Requester};
+use crate::run::event::{
+    ConditionOutcome, Created, DiffBase, Failure, FrozenFile, OutputFile, PresetAnswer, RefusedAttempt, Requester,
+};
 use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineCommand;
 use crate::spec::subagent::Subagent;
@@ -169,8 +171,19 @@ pub enum CommandKind {
         revision: u32,
         /// The files as they are now.
         files: Vec<PresentedFile>,
+        /// The git change as it is now, where one was shown.
+        diff: Option<Box<ShownDiff>>,
         /// The differences, for people.
         differences: Vec<String>,
+    },
+    /// The files were recorded at the start of a phase.
+    DiffBaseRecorded {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The starting point, or why there is none.
+        base: DiffBase,
     },
     /// A moment has come.
     TimerDue {
@@ -304,6 +317,8 @@ pub struct Presentation {
     pub notes: Vec<String>,
     /// Whether the condition of the workflow's policy holds.
     pub automatic: bool,
+    /// The git change as it is now, where one is to be shown.
+    pub diff: Option<Box<ShownDiff>>,
 }
 
 /// An item of a list that a task is done for.

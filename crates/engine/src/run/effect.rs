@@ -40,6 +40,13 @@ pub enum Effect {
         /// Its execution.
         iteration: u32,
     },
+    /// Record the files at the start of a phase, for questions that show what changed since then. Ends as `DiffBaseRecorded`.
+    DiffBase {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+    },
     /// Look again at the files of an answered hold. Ends as `Rechecked`.
     Recheck {
         /// The hold.
@@ -106,7 +113,8 @@ impl Effect {
             | Self::Check { .. }
             | Self::Gaps { .. }
             | Self::QueryAgent { .. }
-            | Self::Finalize => false,
+            | Self::Finalize
+            | Self::DiffBase { .. } => false,
         }
     }
 }

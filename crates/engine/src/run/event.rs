@@ -11,8 +11,8 @@ pub use task::{
 };
 
 use crate::digest::Digest;
-use crate::hold::{Answer, Choice, Due, HoldKind, HoldQuestion, PresentedFile, Remind, Scope, Terms};
-use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, TaskId, TaskKey, TimerId};
+use crate::hold::{Answer, Choice, Due, HoldKind, HoldQuestion, PresentedFile, Remind, Scope, ShownDiff, Terms};
+use crate::id::{CommandId, DriverId, GateId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
@@ -251,6 +251,9 @@ pub enum Event {
         /// Its next reminder, where it has reminders; the same applies.
         #[serde(default)]
         remind: Option<Box<Remind>>,
+        /// The git change as it is now, where one is shown.
+        #[serde(default)]
+        diff: Option<Box<ShownDiff>>,
     },
     /// An answer took effect.
     HoldSettled {
@@ -502,6 +505,32 @@ pub enum Event {
     },
     /// Something about a pipeline.
     Pipeline(Box<PipelineEvent>),
+    /// The files were recorded at the start of a phase, because a question will show what changed since then.
+    DiffBaseRecorded {
+        /// The phase.
+        phase: PhaseId,
+        /// Its execution.
+        iteration: u32,
+        /// The starting point of the change.
+        base: DiffBase,
+        /// Whether the run started with this phase.
+        starts_run: bool,
+    },
+}
+
+/// The files at the start of a phase or run, which a change is compared with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DiffBase {
+    /// They are a git tree, uncommitted and untracked files included.
+    Tree {
+        /// The id of the tree.
+        tree: String,
+        /// The run that keeps the git objects of the tree; not this run where this one is a fork.
+        kept_by: RunId,
+    },
+    /// They could not be recorded, and why.
+    Missing(String),
 }
 
 /// A question that begins to wait.
@@ -534,6 +563,9 @@ pub struct HoldOpened {
     /// What was answered when the same question was asked before.
     #[serde(default)]
     pub previous: Option<Box<Answer>>,
+    /// The git change that the answer is about.
+    #[serde(default)]
+    pub diff: Option<Box<ShownDiff>>,
 }
 
 /// An attempt to do what one may not do.

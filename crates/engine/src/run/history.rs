@@ -1,7 +1,7 @@
 //! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
 
 use crate::digest::Digest;
-use crate::hold::{Choice, Hold, PresentedFile};
+use crate::hold::{Choice, Hold, PresentedFile, ShownDiff};
 use crate::id::{OptionId, PhaseId, TimerId};
 use crate::run::apply::ApplyError;
 use crate::run::event::{Created, Entry, Event, Origin};
@@ -250,6 +250,8 @@ struct Shown<'h> {
     escalated: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     can_stop: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<&'h ShownDiff>,
 }
 
 #[derive(Serialize)]
@@ -301,6 +303,7 @@ fn hold_shown(hold: &Hold) -> String {
         on_deadline: hold.terms.deadline.as_ref().map(|due| &due.then),
         escalated: hold.is_escalated(),
         can_stop: hold.stop().is_some(),
+        diff: hold.diff.as_deref(),
     };
     serde_json::to_string(&shown).expect("what is shown always has a JSON form")
 }

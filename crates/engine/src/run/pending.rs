@@ -22,6 +22,10 @@ impl Run {
             effects.extend(self.finalize_effect());
             return effects;
         };
+        if self.diff_bases.awaited.is_some() {
+            effects.push(Effect::DiffBase { phase: phase.id.clone(), iteration: phase.iteration });
+            return effects;
+        }
         effects.extend(phase.undecided().take(MAX_CONCURRENT_CONDITIONS).map(|index| Effect::When { key: phase.key(index) }));
         for index in phase.running() {
             let task = &phase.tasks[index];
@@ -77,8 +81,31 @@ impl Run {
             return None;
         }
         let artifacts = || self.artifact_effects().next();
-        let looks = self.recheck_effects().find(Effect::only_reads);
-        looks.or_else(artifacts).or_else(|| self.checkpoint_effect().filter(Effect::only_reads))
+        let looks = self.recheck_effects().find(|effect| effect.only_reads() && !self.calls_git(effect));
+        let shows = || self.checkpoint_effect().filter(|effect| effect.only_reads() && !self.calls_git(effect));
+        looks.or_else(artifacts).or_else(shows)
+    }
+
+    /// Whether an effect looks at a git change. To do so git may run filters of the user, so it does not only read.
+    fn calls_git(&self, effect: &Effect) -> bool {
+        match effect {
+            Effect::Show { phase, .. } => {
+                let declared = self.workflow.phase(phase.as_str()).and_then(|phase| phase.checkpoint.as_ref());
+                declared.is_some_and(|checkpoint| checkpoint.show_diff.is_some())
+            }
+            Effect::Recheck { hold, .. } => self.holds.get(hold).is_some_and(|hold| hold.diff.is_some()),
+            Effect::Task { .. }
+            | Effect::Gate { .. }
+            | Effect::Evaluate { .. }
+            | Effect::DiffBase { .. }
+            | Effect::Check { .. }
+            | Effect::When { .. }
+            | Effect::Gaps { .. }
+            | Effect::QueryAgent { .. }
+            | Effect::Finalize
+            | Effect::Artifacts { .. }
+            | Effect::Wake { .. } => false,
+        }
     }
 
     /// The moments that open questions wait for. Where nothing but an answer could move the run, nobody stays for them: whoever looks

@@ -5,12 +5,12 @@ mod steps;
 pub use steps::{AgentQuery, CheckpointRun, GapRun, GapState, GateRun, GateState, StepStatus, TaskState};
 
 use crate::digest::Digest;
-use crate::hold::{Hold, HoldKind, HoldState, PolicyKind, Scope};
+use crate::hold::{ApprovedDiff, Hold, HoldKind, HoldState, PolicyKind, Scope};
 use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
-use crate::run::event::{FrozenFile, OutputFile, PresetAnswer, RunKind};
+use crate::run::event::{DiffBase, FrozenFile, OutputFile, PresetAnswer, RunKind};
 use crate::run::index::{NamedVariants, TimerKind};
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
@@ -137,6 +137,9 @@ pub struct Run {
     /// Questions that were taken back.
     #[serde(default)]
     pub voided: Vec<VoidedHold>,
+    /// What git changes are compared with.
+    #[serde(default)]
+    pub diff_bases: DiffBases,
     /// A definition that the next event may name.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
@@ -152,6 +155,27 @@ pub const REFUSED_ATTEMPTS_KEPT: u32 = 100;
 /// Whether a refused attempt is recorded, where the last one that was recorded had this number.
 pub(super) fn keeps_refused_attempt(last: u32, number: u32) -> bool {
     number <= REFUSED_ATTEMPTS_KEPT || number.checked_ilog2() > last.checked_ilog2()
+}
+
+/// The starting points of git changes, where questions show such changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiffBases {
+    /// The files when the run started.
+    pub run: Option<DiffBase>,
+    /// The files when the phase under way started.
+    pub phase: Option<DiffBase>,
+    /// Set while the phase under way has just started and its files are to be recorded: nothing may change them before that.
+    pub awaited: Option<AwaitedBase>,
+}
+
+/// What a starting point is recorded for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AwaitedBase {
+    /// The phase that started.
+    Phase,
+    /// The run, which started with this phase.
+    RunAndPhase,
 }
 
 /// What a gap check found, and what followed.
@@ -342,6 +366,9 @@ pub struct Decision {
     /// Further phases that were taken off the skip list with the target.
     #[serde(default)]
     pub restores: Vec<PhaseId>,
+    /// The git change that was shown with the question.
+    #[serde(default)]
+    pub diff: Option<Box<ApprovedDiff>>,
 }
 
 /// Why a decision no longer counts.

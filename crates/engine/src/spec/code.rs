@@ -91,6 +91,8 @@ crate::codes! {
         UnknownAgent = "unknown-agent",
         /// A program that is not installed.
         MissingProgram = "missing-program",
+        /// A git change is to be shown outside of any repository.
+        NoRepository = "no-repository",
         /// A path that leads out of its folder.
         PathTraversal = "path-traversal",
         /// A name that no environment variable can have, or that is ours.

@@ -1,6 +1,7 @@
 //! What a checked workflow says. This compiled form is frozen with a run, so its fields only ever grow at the end.
 
 mod agent;
+mod diff;
 mod fan_out;
 mod gap;
 mod pipeline;
@@ -10,6 +11,7 @@ mod shell;
 mod stored;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
+pub use diff::{DiffSince, ShowDiff};
 pub use fan_out::{Commit, ForEach, Input, InputError, InputKind, ItemSource, Join, Until, UntilCondition, Worktree};
 pub use fan_out::{FIRST_CHECK_STATUS, NUMBERED_CHECKS};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
@@ -342,6 +344,9 @@ pub struct Checkpoint {
     /// How it waits for its answer.
     #[serde(default)]
     pub waits: WaitSettings,
+    /// The git change that the decision is about.
+    #[serde(default)]
+    pub show_diff: Option<ShowDiff>,
 }
 
 impl Checkpoint {

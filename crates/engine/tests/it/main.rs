@@ -7,6 +7,7 @@ mod positions;
 mod references;
 mod reuse;
 mod shell;
+mod shown_diffs;
 mod templates;
 mod validation;
 mod workflow_file;

@@ -71,6 +71,7 @@ pub(super) fn ask_between_phases(workflow: &mut Workflow) {
             on_condition_error: OnConditionError::default(),
             prompt: literal(&prompt),
             show_files: Vec::new(),
+            show_diff: None,
             options: default_choices(false),
             question: None,
             waits: WaitSettings::default(),

@@ -27,6 +27,7 @@ pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<Stri
         on_condition_error: OnConditionError::default(),
         prompt: String::new(),
         show_files: Vec::new(),
+        show_diff: None,
         options: default_choices(false),
         question: None,
         waits: WaitSettings::default(),

@@ -135,6 +135,7 @@ mod tests {
             asked: None,
             terms: Default::default(),
             previous: None,
+            diff: None,
         }
     }
 

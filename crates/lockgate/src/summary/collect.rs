@@ -5,7 +5,7 @@ use super::{
     AttemptSummary, GapCheckSummary, HoldOutcome, HoldSummary, Omission, OutputSummary, PhaseOutcome, PhaseSummary, StepSummary,
     Summary, WrittenFile,
 };
-use crate::view::{AgentView, CancelledView, RunStatus, UsageView, WhoView};
+use crate::view::{AgentView, ApprovedDiffView, CancelledView, RunStatus, UsageView, WhoView};
 use lockgate_engine::hold::Topic;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
@@ -225,6 +225,7 @@ impl Collector {
             answered_at: None,
             waited_ms: 0,
             revision: 1,
+            diff: None,
         });
     }
 
@@ -299,6 +300,10 @@ impl Collector {
             }
         }
         self.inherit(run);
+        for asked in &mut self.decisions {
+            let settled = run.decisions.iter().rfind(|decision| decision.hold.as_str() == asked.hold && !decision.void);
+            asked.diff = settled.and_then(|decision| decision.diff.as_deref()).map(ApprovedDiffView::of);
+        }
         Summary {
             run: run.id.to_string(),
             workflow: run.workflow.name.clone(),
@@ -383,6 +388,7 @@ fn changed_answer(run: &Run, hold: &HoldId) -> Option<HoldSummary> {
         answered_at: Some(decision.at),
         waited_ms: 0,
         revision: decision.revision,
+        diff: decision.diff.as_deref().map(ApprovedDiffView::of),
     })
 }
 

@@ -204,6 +204,14 @@ pub(super) fn asked(asked: &HoldSummary) -> String {
             let by =
                 asked.by.as_ref().map_or_else(|| "lockgate".to_owned(), |by| plain(&phrases::by_channel(&by.name, by.channel)));
             text.push_str(&format!("  - **{}** by {by}, after {waited}{again}\n", plain(answer)));
+            if let Some(diff) = &asked.diff {
+                let (files, since) = (counted(diff.files, "file"), plain(&diff.since));
+                let lines = format!("+{} -{}", diff.added, diff.removed);
+                text.push_str(&format!(
+                    "  - shown change since {since}: {files}, {lines}, digest `{}`, git tree `{}`\n",
+                    diff.digest, diff.tree
+                ));
+            }
             if let Some(feedback) = &asked.feedback {
                 text.push_str(&format!("  - feedback: {}\n", indented(feedback).replace('\n', "\n  ")));
             }

@@ -18,7 +18,7 @@ pub mod plan;
 pub use markdown::markdown;
 
 use crate::error::Error;
-use crate::view::{AgentView, CancelledView, RunStatus, UsageView, WhoView, WorktreeView};
+use crate::view::{AgentView, ApprovedDiffView, CancelledView, RunStatus, UsageView, WhoView, WorktreeView};
 use collect::Collector;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::run::Run;
@@ -195,6 +195,9 @@ pub struct HoldSummary {
     pub waited_ms: u64,
     /// Which opening of it this is.
     pub revision: u32,
+    /// The git change that the answer is bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<ApprovedDiffView>,
 }
 
 /// What became of a question.

@@ -2,13 +2,14 @@
 
 use super::command::{answer_command, lockgate, resume_command};
 use super::deadline::{Deadline, OnDeadlineView};
+use super::diff::DiffView;
 use crate::error::Error;
 use crate::phrases;
 use crate::sanitize;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldKind;
 use lockgate_engine::hold::HoldState;
-use lockgate_engine::hold::{Answer, Choice, Hold, PresentedFile};
+use lockgate_engine::hold::{Answer, Choice, Hold, PresentedFile, ShownDiff};
 use lockgate_engine::id::OptionId;
 use lockgate_engine::run::command::{Actor, Channel, Credential};
 use lockgate_engine::run::index::HoldRow;
@@ -35,6 +36,9 @@ pub struct HoldView {
     pub notes: Vec<String>,
     pub options: Vec<OptionView>,
     pub files: Vec<FileView>,
+    /// The git change that the answer is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<DiffView>,
     pub revision: u32,
     pub since: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +84,8 @@ struct Shown {
     escalated: bool,
     #[serde(default)]
     can_stop: bool,
+    #[serde(default)]
+    diff: Option<ShownDiff>,
 }
 
 /// Something that may be answered.
@@ -159,6 +165,7 @@ impl HoldView {
             notes: hold.notes.clone(),
             options: hold.options.iter().map(OptionView::of).collect(),
             files: hold.files.iter().map(FileView::of).collect(),
+            diff: hold.diff.as_deref().map(DiffView::of),
             revision: hold.revision,
             since: hold.since,
             answer: hold.answers.last().map(|answer| AnswerView::of(hold, answer)),
@@ -190,6 +197,7 @@ impl HoldView {
             notes: shown.notes,
             options: shown.options,
             files: shown.files,
+            diff: shown.diff.as_ref().map(DiffView::of),
             revision: row.revision,
             since: row.since,
             answer: None,
@@ -228,7 +236,15 @@ impl HoldView {
         for (file, shown) in view.files.iter_mut().zip(&hold.files) {
             file.preview = Some(preview(shown, bytes(shown.seen.digest()), LINES));
         }
+        if let Some(diff) = &mut view.diff {
+            diff.text = patch(hold, store).await?;
+        }
         Ok(view)
+    }
+
+    /// Whether it shows files or a git change.
+    pub fn shows_content(&self) -> bool {
+        !self.files.is_empty() || self.diff.is_some()
     }
 
     /// Whether it waits for an answer.
@@ -266,6 +282,13 @@ impl HoldView {
         commands.extend(self.stop.iter().map(|stop| answer_command(&self.id, self.revision, (0, &stop.id), false, resume)));
         commands
     }
+}
+
+/// The patch of the git change that a hold shows, where it is kept.
+pub async fn patch(hold: &Hold, store: &dyn Store) -> Result<Option<String>, Error> {
+    let Some(digest) = hold.diff.as_ref().and_then(|diff| diff.change()?.text) else { return Ok(None) };
+    let kept = store.values(&[digest]).await?.into_iter().next().flatten();
+    Ok(kept.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 impl OptionView {

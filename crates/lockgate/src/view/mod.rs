@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `agent` | agents, their sessions and what they used |
 //! | `hold` | questions, their options and files, and answers that have not taken effect |
+//! | `diff` | git changes that decisions are about |
 //! | `deadline` | until when a hold waits, and what happens then |
 //! | `status` | the statuses of runs and phases |
 //! | `step` | tasks and gates, with how they failed and where their logs are |
@@ -18,6 +19,7 @@ mod agent;
 mod cancelled;
 mod command;
 mod deadline;
+mod diff;
 mod hold;
 mod status;
 mod step;
@@ -28,7 +30,8 @@ pub use agent::{AgentView, UsageView};
 pub use cancelled::CancelledView;
 pub use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
 pub use deadline::Deadline;
-pub use hold::{AnswerView, FileView, HoldView, WhoView, option_line};
+pub use diff::{ApprovedDiffView, ChangedFileView, DiffView};
+pub use hold::{AnswerView, FileView, HoldView, WhoView, option_line, patch};
 pub use status::{PhaseStatus, RunStatus};
 pub use step::{GapView, StepView};
 pub use worktree::{WorktreeView, is_meant};

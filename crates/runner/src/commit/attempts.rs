@@ -89,10 +89,10 @@ impl Attempts {
     }
 }
 
-/// Removes the snapshots of all tasks of some runs. Without the lock on packed refs, only those that git has not packed are removed.
+/// Removes the snapshots of all tasks of some runs, and what their changes start from. Without the lock on packed refs, only those that git has not packed are removed.
 pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), CommitError> {
-    let refs = git(dir, &["for-each-ref", "--format=%(refname)", REFS])?;
-    let run = |name: &str| name.strip_prefix(REFS)?.split('-').next().map(RunId::new);
+    let refs = git(dir, &["for-each-ref", "--format=%(refname)", REFS, crate::diff::REFS])?;
+    let run = |name: &str| name.rsplit('/').next()?.split('-').next().map(RunId::new);
     let over: Vec<&str> = refs.lines().filter(|name| run(name).is_some_and(|run| is_over(&run))).collect();
     if over.is_empty() {
         return Ok(());

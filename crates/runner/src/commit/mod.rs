@@ -18,8 +18,8 @@ mod attempts;
 mod file_history;
 mod make;
 mod merge;
-mod repository;
-mod snapshot;
+pub(crate) mod repository;
+pub(crate) mod snapshot;
 mod user_index;
 
 use crate::git::GitError;

@@ -13,17 +13,20 @@ use std::process::Command;
 /// Our own git calls run none of the user's hooks; only the commit does.
 const WITHOUT_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
+/// What a task may have set so that git overlooks what it changed, or refuses to look at it.
+const ALL_CHANGES: [&str; 6] = ["-c", "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.safecrlf=false"];
+
 /// A repository, with a place for indexes of our own.
 #[derive(Debug)]
-pub(super) struct Repository {
+pub(crate) struct Repository {
     /// The directory that the task works in.
-    pub(super) dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// The top of the working tree.
-    pub(super) top: PathBuf,
+    pub(crate) top: PathBuf,
     /// From the top to the directory: empty, or ending with a slash.
-    pub(super) prefix: Vec<u8>,
+    pub(crate) prefix: Vec<u8>,
     /// The tree without any file.
-    pub(super) empty_tree: String,
+    pub(crate) empty_tree: String,
     /// The user's index.
     pub(super) index: PathBuf,
     scratch: PathBuf,
@@ -31,10 +34,12 @@ pub(super) struct Repository {
     pub(super) lock: PathBuf,
     /// Ends the programs of the user that git has started.
     pub(super) stop: Stop,
+    /// Where new objects go, if not into the user's repository.
+    objects: Option<PathBuf>,
 }
 
 impl Repository {
-    pub(super) fn open(place: &super::Place, stop: &Stop) -> Result<Self, CommitError> {
+    pub(crate) fn open(place: &super::Place, stop: &Stop) -> Result<Self, CommitError> {
         let line = |arguments: &[&str]| {
             let mut command = git_command(&place.dir);
             command.args(arguments);
@@ -50,34 +55,49 @@ impl Repository {
             scratch: place.scratch.clone(),
             lock: place.lock.clone(),
             stop: stop.clone(),
+            objects: None,
         })
     }
 
+    /// The same, where new objects go into a directory of our own. That directory names the user's objects as its alternates.
+    pub(crate) fn with_objects(self, objects: PathBuf) -> Self {
+        Self { objects: Some(objects), ..self }
+    }
+
+    /// Where new objects go, in a directory of our own.
+    pub(crate) fn own_objects(&self) -> Option<&Path> {
+        self.objects.as_deref()
+    }
+
     /// Calls git at the top of the working tree.
-    pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
+    pub(crate) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
         Ok(output_of(self.command(arguments), input)?)
     }
 
     /// The same; returns one line of text.
-    pub(super) fn line(&self, arguments: &[&str]) -> Result<String, CommitError> {
+    pub(crate) fn line(&self, arguments: &[&str]) -> Result<String, CommitError> {
         self.run(arguments, b"").map(text)
     }
 
-    pub(super) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = git_command(&self.top);
-        command.args(WITHOUT_HOOKS).args(arguments);
+        command.args(WITHOUT_HOOKS);
+        if let Some(objects) = &self.objects {
+            command.args(ALL_CHANGES).env("GIT_OBJECT_DIRECTORY", objects);
+        }
+        command.args(arguments);
         command
     }
 
     /// Runs a git command that starts programs of the user, filters or hooks. These end when the run is stopped, and are ended by the process
     /// that takes over if this process is killed.
-    pub(super) fn run_programs(&self, command: Command, input: Option<File>) -> Result<Vec<u8>, NotCommitted> {
+    pub(crate) fn run_programs(&self, command: Command, input: Option<File>) -> Result<Vec<u8>, NotCommitted> {
         let ran = run_locked(command, &self.lock, input, &self.stop).map_err(CommitError::NotRun)?;
         Ok(outcome(ran.ok_or(NotCommitted::Stopped)?)?)
     }
 
     /// The commit that is checked out; none before the first one.
-    pub(super) fn head(&self) -> Result<Option<String>, CommitError> {
+    pub(crate) fn head(&self) -> Result<Option<String>, CommitError> {
         match self.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
             Ok(head) => Ok(Some(head)),
             // Before the first commit, HEAD names an unborn branch; anything else is a broken HEAD.
@@ -86,7 +106,7 @@ impl Repository {
     }
 
     /// The tree of a commit; the empty tree where there is no commit.
-    pub(super) fn tree_of(&self, commit: Option<&str>) -> Result<String, CommitError> {
+    pub(crate) fn tree_of(&self, commit: Option<&str>) -> Result<String, CommitError> {
         match commit {
             Some(commit) => self.line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]),
             None => Ok(self.empty_tree.clone()),
@@ -94,7 +114,7 @@ impl Repository {
     }
 
     /// An index of our own: a copy of the user's, so that git knows which files are unchanged without reading them.
-    pub(super) fn own_index(&self) -> Result<OwnIndex<'_>, CommitError> {
+    pub(crate) fn own_index(&self) -> Result<OwnIndex<'_>, CommitError> {
         let cannot = |error: io::Error| CommitError::file(&self.scratch, FileUse::Written, error);
         // What an attempt that was killed left there would make git fail (a stale lock).
         match fs::remove_dir_all(&self.scratch) {
@@ -111,13 +131,13 @@ impl Repository {
     }
 
     /// The path of a file in the git directory of this working tree, whether or not it exists.
-    pub(super) fn git_path(&self, name: &str) -> Result<PathBuf, CommitError> {
+    pub(crate) fn git_path(&self, name: &str) -> Result<PathBuf, CommitError> {
         let path = self.run(&["rev-parse", "--git-path", name], b"").map(without_newline)?;
         Ok(self.top.join(OsString::from_vec(path)))
     }
 
     /// A file for temporary content next to our own index.
-    pub(super) fn scratch_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, CommitError> {
+    pub(crate) fn scratch_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, CommitError> {
         let path = self.scratch.join(name);
         fs::write(&path, content).map_err(|error| CommitError::file(&path, FileUse::Written, error))?;
         Ok(path)
@@ -125,32 +145,32 @@ impl Repository {
 }
 
 /// An index that only we use; removed when it is dropped.
-pub(super) struct OwnIndex<'r> {
+pub(crate) struct OwnIndex<'r> {
     repository: &'r Repository,
     path: PathBuf,
 }
 
 impl OwnIndex<'_> {
-    pub(super) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
+    pub(crate) fn run(&self, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, CommitError> {
         let mut command = self.repository.command(arguments);
         self.use_in(&mut command);
         Ok(output_of(command, input)?)
     }
 
     /// Makes a git command work on this index.
-    pub(super) fn use_in(&self, command: &mut Command) {
+    pub(crate) fn use_in(&self, command: &mut Command) {
         command.env("GIT_INDEX_FILE", &self.path);
     }
 
     /// Takes over all tracked files as they are in the working tree.
-    pub(super) fn update(&self) -> Result<(), NotCommitted> {
+    pub(crate) fn update(&self) -> Result<(), NotCommitted> {
         let mut command = self.repository.command(&["add", "--update"]);
         self.use_in(&mut command);
         self.repository.run_programs(command, None).map(drop)
     }
 
     /// Takes over some files as they are in the working tree; those that have disappeared meanwhile are left out.
-    pub(super) fn add(&self, paths: &[Vec<u8>]) -> Result<(), NotCommitted> {
+    pub(crate) fn add(&self, paths: &[Vec<u8>]) -> Result<(), NotCommitted> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -163,7 +183,7 @@ impl OwnIndex<'_> {
     }
 
     /// The tree of what the index holds.
-    pub(super) fn tree(&self) -> Result<String, CommitError> {
+    pub(crate) fn tree(&self) -> Result<String, CommitError> {
         self.run(&["write-tree"], b"").map(text)
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Snapshot {
     pub(super) at: Time,
 }
 
-type Paths = Vec<Vec<u8>>;
+pub(crate) type Paths = Vec<Vec<u8>>;
 
 /// Seconds and nanoseconds.
 pub(super) type Time = (i64, i64);
@@ -116,7 +116,7 @@ impl Snapshot {
 }
 
 /// The untracked files of the directory that are not ignored; and other repositories in it, which end with a slash.
-fn untracked(repository: &Repository) -> Result<(Paths, Paths), CommitError> {
+pub(crate) fn untracked(repository: &Repository) -> Result<(Paths, Paths), CommitError> {
     Ok(listed(repository, &["--exclude-standard"])?.into_iter().partition(|path| !path.ends_with(b"/")))
 }
 

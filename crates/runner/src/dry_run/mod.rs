@@ -22,7 +22,7 @@ mod test_case;
 mod transcript;
 
 pub use expectation::Expected;
-pub use step::{DryRunAnswer, DryRunHold, DryRunOutcome, DryRunWork, Step, StepKind};
+pub use step::{DryRunAnswer, DryRunHold, DryRunOutcome, DryRunWork, RehearsedDiff, Step, StepKind};
 pub(crate) use stubs::AgentPrompt;
 pub use stubs::{Position, Stub, StubCall, StubPlan, Stubs};
 pub use test_case::{Case, CaseFile, SourcePosition, read_cases};

@@ -209,6 +209,21 @@ pub struct DryRunHold {
     pub options: Vec<String>,
     /// What was answered; nothing where the rehearsal ended before.
     pub answer: Option<DryRunAnswer>,
+    /// The git change that it shows: since when, and of which paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<RehearsedDiff>,
+}
+
+/// The git change that a question would show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RehearsedDiff {
+    /// `phase`, `run`, or a revision.
+    pub since: String,
+    /// Only changes of these files and directories; all when empty.
+    pub paths: Vec<String>,
+    /// The same, for people.
+    #[serde(skip)]
+    pub title: String,
 }
 
 /// What was answered.

@@ -1,6 +1,6 @@
 //! What happened in a rehearsal, step by step, from the notifications of its run.
 
-use super::step::{DryRunAnswer, DryRunHold, DryRunOutcome, DryRunWork, Step, StepKind};
+use super::step::{DryRunAnswer, DryRunHold, DryRunOutcome, DryRunWork, RehearsedDiff, Step, StepKind};
 use super::stubs::{Position, StubCall};
 use crate::notifications::{AgentQuery, Answer, GapCheck, Kind, Note, Notification, PhaseEnd, Skip, StepOutcome, Warning};
 use crate::root::Step as Executed;
@@ -226,6 +226,11 @@ impl Transcript {
             files: opened.files.iter().map(|file| file.path.clone()).collect(),
             options: opened.options.iter().map(|choice| choice.label.clone()).collect(),
             answer: None,
+            diff: opened.diff.as_ref().map(|diff| RehearsedDiff {
+                since: diff.since.text().to_owned(),
+                paths: diff.paths.clone(),
+                title: diff.title(),
+            }),
         });
         self.ids.push((opened.hold.clone(), opened.options.clone()));
     }

@@ -154,7 +154,7 @@ fn capped(mut lines: Vec<String>, what: &str) -> String {
 }
 
 /// The beginning of a line, and how much is missing.
-pub(super) fn shortened(line: &str, most: usize) -> String {
+pub fn shortened(line: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         None => line.to_owned(),
         Some((end, _)) => format!("{}… ({})", &line[..end], counted(line[end..].chars().count(), "more character")),

@@ -31,7 +31,7 @@ mod size;
 
 pub use atomic::write_atomically;
 pub(crate) use atomic::write_in;
-pub use diff::diff;
+pub use diff::{diff, shortened};
 pub use error::{FileError, PathError, Reason, Refused};
 pub use lines::{LinesError, read_lines};
 pub use observe::{ContainsSecret, ObserveLimits, Observed, observe, reobserve};

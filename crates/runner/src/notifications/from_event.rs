@@ -117,7 +117,9 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
         Event::TaskAdmitted { key } | Event::RetryDue { key } | Event::SessionNamed { key, .. } => {
             Kind::Recorded { task: Some(key) }
         }
-        Event::AnswersPreset { .. } | Event::TasksBlocked { .. } | Event::HoldSettled { .. } => Kind::Recorded { task: None },
+        Event::AnswersPreset { .. } | Event::TasksBlocked { .. } | Event::HoldSettled { .. } | Event::DiffBaseRecorded { .. } => {
+            Kind::Recorded { task: None }
+        }
     }
 }
 

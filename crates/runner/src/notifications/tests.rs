@@ -7,7 +7,7 @@ use lockgate_engine::id::{DriverId, GateId, RunId, TimerId};
 use lockgate_engine::id::{OptionId, TaskId};
 use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::command::{Caller, Channel, Create, Credential, Envelope, TerminalRule};
-use lockgate_engine::run::event::{ConditionOutcome, Created, Entry, Event, FailureKind};
+use lockgate_engine::run::event::{ConditionOutcome, Created, DiffBase, Entry, Event, FailureKind};
 use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, RefusedAttempt};
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use lockgate_engine::run::pipeline::PipelineEvent;
@@ -204,6 +204,7 @@ fn every_event_becomes_its_notification() {
                 by_check: true,
                 deadline: None,
                 remind: None,
+                diff: None,
             },
             Kind::HoldReopened { hold: &hold, revision: 4, differences: &differences, by_check: true },
         ),
@@ -239,6 +240,10 @@ fn every_event_becomes_its_notification() {
             Kind::Note(Note::PhasesSkipListed { phases: std::slice::from_ref(&phase) }),
         ),
         (Event::AttemptRefused(refused.clone()), Kind::Warning(Warning::AttemptRefused(&refused))),
+        (
+            Event::DiffBaseRecorded { phase: phase.clone(), iteration: 2, base: DiffBase::Missing(reason()), starts_run: false },
+            Kind::Recorded { task: None },
+        ),
         (Event::TaskAdmitted { key: key.clone() }, Kind::Recorded { task: Some(&key) }),
         (Event::RetryDue { key: key.clone() }, Kind::Recorded { task: Some(&key) }),
         (
@@ -401,6 +406,7 @@ fn hold_opened() -> HoldOpened {
         asked: None,
         terms: Default::default(),
         previous: None,
+        diff: None,
     }
 }
 

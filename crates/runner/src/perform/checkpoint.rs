@@ -3,7 +3,7 @@
 use super::command::{ProcessSpec, prepare as prepare_command, renderer as command_renderer, start};
 use super::script::{self, EvalOptions};
 use super::values::{Ready, Renderer, TaskValues};
-use super::{Shared, TaskCall, shell, worktree};
+use super::{Shared, TaskCall, diff, shell, worktree};
 use crate::files::{ObserveLimits, RunDirs, diff, observe, reobserve};
 use crate::process::Stop;
 use crate::root::Step;
@@ -17,7 +17,7 @@ use lockgate_engine::id::{HoldId, PhaseId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{CommandKind, Presentation, TaskOutcome};
 use lockgate_engine::run::event::{ConditionOutcome, Failure};
-use lockgate_engine::spec::workflow::{Checkpoint, Phase, Question};
+use lockgate_engine::spec::workflow::{Checkpoint, DiffSince, Phase, Question, ShowDiff};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ struct Preparing {
     run_dirs: RunDirs,
     tree: Option<worktree::Wanted>,
     allowed: AutoAnswer,
+    diff: Option<(diff::Looking, ShowDiff)>,
+    stop: Stop,
 }
 
 /// Whether the workflow's policy lets a question be answered without a person.
@@ -43,7 +45,7 @@ enum AutoAnswer {
 }
 
 impl Preparing {
-    fn new(shared: &Shared, run: &Run, phase: &Phase, checkpoint: &Checkpoint, values: TaskValues<'_>) -> Self {
+    fn new(shared: &Shared, run: &Run, phase: &Phase, checkpoint: &Checkpoint, values: TaskValues<'_>, stop: Stop) -> Self {
         let templates = templates(checkpoint);
         let renderer = Renderer::of(run, phase, Path::new(&run.output_dir), values, templates.iter().map(String::as_str));
         let policy = &run.workflow.policy;
@@ -62,11 +64,14 @@ impl Preparing {
             }
         };
         let (run_dirs, tree) = (shared.run_dirs(run), worktree::of_run(run));
-        Self { checkpoint: checkpoint.clone(), renderer, run_dirs, tree, allowed }
+        // Several questions may be made ready in parallel, each under a name of its own.
+        let name = format!("show/{}/{}", phase.id, values.id.map_or("", |(task, _)| task));
+        let diff = checkpoint.show_diff.clone().map(|show| (diff::Looking::of(run, name), show));
+        Self { checkpoint: checkpoint.clone(), renderer, run_dirs, tree, allowed, diff, stop }
     }
 
     async fn ready(self, shared: &Shared) -> (Presentation, Vec<(Digest, Vec<u8>)>) {
-        let Self { checkpoint, renderer, run_dirs, tree, allowed } = self;
+        let Self { checkpoint, renderer, run_dirs, tree, allowed, mut diff, stop } = self;
         let mut notes = Vec::new();
         let masks = shared.masks();
         let mut showing =
@@ -80,12 +85,22 @@ impl Preparing {
                 let mut filling = Filling { ready: &ready, masks: &masks, notes: &mut notes };
                 showing.prompt = filling.text(&checkpoint.prompt);
                 showing.question = checkpoint.question.as_ref().map(|question| filling.question(question));
+                if let Some((_, show)) = &mut diff {
+                    filling.diff(show);
+                }
                 checkpoint.show_files.iter().map(|path| filling.plain(path)).collect()
             }
         };
         let paths = worktree::shown(shared, tree, &run_dirs, paths);
         let observed = observe(&run_dirs, &paths, &ObserveLimits::default(), &|bytes| masks.contains(bytes));
+        let mut values = observed.values;
         notes.extend(observed.files.iter().filter_map(note));
+        if let Some((looking, ShowDiff { since, paths })) = diff {
+            let look = looking.look(shared, since, paths, &stop).await;
+            values.extend(diff::values(&look));
+            notes.extend(look.notes);
+            showing.diff = Some(Box::new(look.shown));
+        }
         showing.automatic = match allowed {
             AutoAnswer::No => false,
             AutoAnswer::Yes => true,
@@ -101,7 +116,7 @@ impl Preparing {
         showing.prompt = masks.mask_text(&showing.prompt).into_owned();
         showing.files = observed.files;
         showing.notes = notes;
-        (showing, observed.values)
+        (showing, values)
     }
 }
 
@@ -115,7 +130,19 @@ fn templates(checkpoint: &Checkpoint) -> Vec<String> {
     if let Some(question) = &checkpoint.question {
         let _ = question.map_texts(&mut collect);
     }
+    if let Some(ShowDiff { since, paths }) = &checkpoint.show_diff {
+        all.extend(paths.iter().cloned());
+        all.extend(revision(since).cloned());
+    }
     all
+}
+
+/// The revision that a change starts from, where it does.
+fn revision(since: &DiffSince) -> Option<&String> {
+    match since {
+        DiffSince::Ref(name) => Some(name),
+        DiffSince::Phase | DiffSince::Run => None,
+    }
 }
 
 /// Fills in the texts of a checkpoint; what cannot be filled in stays as it is, and that is told.
@@ -131,6 +158,13 @@ impl Filling<'_> {
             self.notes.push(error.to_string());
             template.to_owned()
         })
+    }
+
+    fn diff(&mut self, show: &mut ShowDiff) {
+        show.paths = show.paths.iter().map(|path| self.plain(path)).collect();
+        if let DiffSince::Ref(name) = &mut show.since {
+            *name = self.text(name).trim().to_owned();
+        }
     }
 
     fn text(&mut self, template: &str) -> String {
@@ -153,7 +187,7 @@ impl Filling<'_> {
     }
 }
 
-pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u32) -> BoxFuture<'static, Performed> {
+pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u32, stop: Stop) -> BoxFuture<'static, Performed> {
     let phase_id = phase.clone();
     let declared = run.workflow.phase(phase.as_str()).and_then(|phase| Some((phase, phase.checkpoint.as_ref()?)));
     let Some((phase, checkpoint)) = declared else {
@@ -162,7 +196,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
         let command = CommandKind::Shown { phase: phase_id, iteration, shown: Box::new(shown) };
         return futures::future::ready(command.into()).boxed();
     };
-    let preparing = Preparing::new(&shared, run, phase, checkpoint, TaskValues::default());
+    let preparing = Preparing::new(&shared, run, phase, checkpoint, TaskValues::default(), stop);
     async move {
         let (showing, values) = preparing.ready(&shared).await;
         Performed { command: CommandKind::Shown { phase: phase_id, iteration, shown: Box::new(showing) }, values }
@@ -171,8 +205,14 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
 }
 
 /// A task that is a question: it ends when it is ready to be shown.
-pub(super) fn task(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, checkpoint: &Checkpoint) -> BoxFuture<'static, Performed> {
-    let preparing = Preparing::new(&shared, run, call.phase, checkpoint, call.values());
+pub(super) fn task(
+    shared: Arc<Shared>,
+    run: &Run,
+    call: TaskCall<'_>,
+    checkpoint: &Checkpoint,
+    stop: Stop,
+) -> BoxFuture<'static, Performed> {
+    let preparing = Preparing::new(&shared, run, call.phase, checkpoint, call.values(), stop);
     let (key, attempt) = (call.key.clone(), call.attempt);
     async move {
         let (showing, values) = preparing.ready(&shared).await;
@@ -252,21 +292,32 @@ fn note(file: &PresentedFile) -> Option<String> {
     }
 }
 
-pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32) -> BoxFuture<'static, Performed> {
-    let hold_id = hold.clone();
-    let before = run.holds.get(hold).map(|hold| hold.files.clone()).unwrap_or_default();
+pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32, stop: Stop) -> BoxFuture<'static, Performed> {
+    let (hold_id, found) = (hold.clone(), run.holds.get(hold));
+    let before = found.map(|hold| hold.files.clone()).unwrap_or_default();
+    let looking = || diff::Looking::of(run, format!("recheck/{hold}"));
+    let shown = found.and_then(|hold| hold.diff.clone()).map(|then| (then, looking(), looking()));
     let run_dirs = shared.run_dirs(run);
     async move {
         let masks = shared.masks();
         let now = reobserve(&run_dirs, &before, &ObserveLimits::default(), &|bytes| masks.contains(bytes));
-        let mut changes = Vec::new();
+        let (mut changes, mut values, mut seen) = (Vec::new(), now.values, None);
         if now.files != before {
-            let known = kept(&shared, &before, &now.values).await;
+            let known = kept(&shared, &before, &values).await;
             changes = diff(&before, &now.files, &|digest| known.get(digest).cloned());
             changes.extend(now.files.iter().filter_map(note));
         }
-        let command = CommandKind::Rechecked { hold: hold_id, revision, files: now.files, differences: changes };
-        Performed { command, values: now.values }
+        if let Some((then, looking, comparing)) = shown {
+            let look = looking.look(&shared, then.since.clone(), then.paths.clone(), &stop).await;
+            values.extend(diff::values(&look));
+            if !look.shown.is_unchanged_from(&then) {
+                changes.push(comparing.differences(&shared, &then, &look.shown, &stop).await);
+                changes.extend(look.notes);
+            }
+            seen = Some(Box::new(look.shown));
+        }
+        let command = CommandKind::Rechecked { hold: hold_id, revision, files: now.files, diff: seen, differences: changes };
+        Performed { command, values }
     }
     .boxed()
 }

@@ -7,6 +7,7 @@ mod auth_gate;
 mod checkpoint;
 mod command;
 mod commit;
+mod diff;
 mod dir_lock;
 mod fan_out;
 mod gap_check;
@@ -40,7 +41,7 @@ use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{Failure, FailureKind};
+use lockgate_engine::run::event::{DiffBase, Failure, FailureKind};
 use lockgate_engine::run::outbox::Subscriptions;
 use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{Phase, Task, Work};
@@ -134,8 +135,9 @@ impl Performer {
                 shell::gate(shared, run, (phase, *iteration), gate, *attempt, stop)
             }
             Effect::Evaluate { phase, iteration } => script::condition(shared, run, phase, *iteration, stop),
-            Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration),
-            Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision),
+            Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration, stop),
+            Effect::DiffBase { phase, iteration } => diff::record(shared, run, phase, *iteration, stop),
+            Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision, stop),
             Effect::Check { hold, revision } => checkpoint::check(shared, run, hold, *revision, stop),
             Effect::When { key } => fan_out::when(shared, run, key, stop),
             Effect::Gaps { phase, iteration, round } => gap_check::check(shared, run, (phase, *iteration), *round, stop),
@@ -228,7 +230,9 @@ fn mask_failures(mut performed: Performed, masks: &Masks) -> Performed {
         CommandKind::AgentQueryAnswered { text: Err(failure), .. } => mask_failure(failure),
         CommandKind::Finalized { made: Err(failure) } => mask_failure(failure),
         CommandKind::Rechecked { differences, .. } => differences.iter_mut().for_each(mask),
-        CommandKind::AgentQueryAnswered { text: Ok(_), .. }
+        CommandKind::DiffBaseRecorded { base: DiffBase::Missing(why), .. } => mask(why),
+        CommandKind::DiffBaseRecorded { base: DiffBase::Tree { .. }, .. }
+        | CommandKind::AgentQueryAnswered { text: Ok(_), .. }
         | CommandKind::Finalized { made: Ok(_) }
         | CommandKind::SessionNamed { .. }
         | CommandKind::WhenEvaluated { .. }
@@ -326,7 +330,7 @@ fn start_task(shared: Arc<Shared>, run: &Run, key: &TaskKey, attempt: u32, stop:
         Work::Adaptive(source) => fan_out::agents(shared, run, call, source, stop),
         Work::Run(command) => shell::task(shared, run, call, command, stop),
         Work::Agent(work) => agent::task(shared, run, call, work, stop),
-        Work::Checkpoint(checkpoint) => checkpoint::task(shared, run, call, checkpoint),
+        Work::Checkpoint(checkpoint) => checkpoint::task(shared, run, call, checkpoint, stop),
     }
 }
 

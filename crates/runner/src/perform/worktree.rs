@@ -18,6 +18,11 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// The same worktree.
+    pub(super) fn same(&self) -> Self {
+        Self { tree: self.tree.clone(), from: self.from.clone() }
+    }
+
     /// The name of the worktree.
     pub(super) fn name(&self) -> String {
         self.tree.name.clone()

@@ -1,6 +1,7 @@
 //! Tests of the runner from outside, against real folders and processes.
 
 mod agent;
+mod diff;
 mod files;
 mod fleet;
 mod no_effects;

@@ -81,9 +81,9 @@ fn by_policy_or_default(run: &Run, hold: &Hold) -> Option<Step> {
     Some(Step { actor: Some(actor), event })
 }
 
-/// Whether the files of an answered hold must be looked at again before its answer takes effect.
+/// Whether the files and the git change of an answered hold must be looked at again before its answer takes effect.
 pub(in crate::run) fn needs_recheck(hold: &Hold) -> bool {
-    !hold.files.is_empty() && hold.chosen().is_some_and(|choice| choice.action.continues())
+    hold.shows_content() && hold.chosen().is_some_and(|choice| choice.action.continues())
 }
 
 /// What an answer does.

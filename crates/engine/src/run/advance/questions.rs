@@ -66,6 +66,7 @@ fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, op
         asked: None,
         terms: Terms::default(),
         previous: None,
+        diff: None,
     }))
 }
 
@@ -114,6 +115,7 @@ pub(in crate::run) fn ask(
         }),
         terms,
         previous,
+        diff: presentation.diff.clone(),
         scope,
     }))
 }
@@ -201,6 +203,7 @@ pub(in crate::run) fn ask_for_login(
         asked: Some(Box::new(asked(run, title, Topic::Authentication(missing.clone())))),
         terms: Terms::default(),
         previous: None,
+        diff: None,
     };
     opened.terms.check = probe.cloned();
     Event::HoldOpened(Box::new(opened))
@@ -254,10 +257,10 @@ fn about_handover(
 ) -> Event {
     let title = run.declared(key).map(|task| task.title().to_owned());
     let asked = topic.map(|topic| Box::new(asked(run, title, topic)));
-    let (files, terms, previous) = (Vec::new(), Terms::default(), None);
+    let (files, terms, previous, diff) = (Vec::new(), Terms::default(), None, None);
     let (hold, scope) = (HoldId::new(ids.next_id()), Scope::Tasks(vec![key.clone()]));
     let opened =
-        HoldOpened { hold, kind, scope, prompt, files, options, notes, blocking: true, quorum: 1, asked, terms, previous };
+        HoldOpened { hold, kind, scope, prompt, files, options, notes, blocking: true, quorum: 1, asked, terms, previous, diff };
     Event::HoldOpened(Box::new(opened))
 }
 

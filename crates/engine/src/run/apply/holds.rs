@@ -1,7 +1,7 @@
 //! Folding what becomes of questions.
 
 use super::ApplyError;
-use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, PresentedFile, Remind, Scope, Topic};
+use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, PresentedFile, Remind, Scope, ShownDiff, Topic};
 use crate::id::{HoldId, TaskKey, TimerId};
 use crate::run::command::Channel;
 use crate::run::event::{AttemptReason, HoldOpened};
@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 impl Run {
     pub(super) fn hold_opened(&mut self, opened: &HoldOpened, at: Timestamp) -> Result<(), ApplyError> {
-        self.refer_to_files(&opened.files);
+        self.refer_to_files(&opened.files, opened.diff.as_deref());
         match &opened.scope {
             Scope::Run => {}
             Scope::Phase { .. } => self.current_phase_mut()?.checkpoint.hold = Some(opened.hold.clone()),
@@ -60,6 +60,7 @@ impl Run {
             asked: opened.asked.clone(),
             terms: opened.terms.clone(),
             previous: opened.previous.clone(),
+            diff: opened.diff.clone(),
         };
         self.add_timers(&hold);
         self.holds.insert(opened.hold.clone(), hold);
@@ -74,9 +75,10 @@ impl Run {
         Ok(hold)
     }
 
-    fn refer_to_files(&mut self, files: &[PresentedFile]) {
+    fn refer_to_files(&mut self, files: &[PresentedFile], diff: Option<&ShownDiff>) {
         let kept = files.iter().filter(|file| file.not_kept.is_none());
         self.touched.refers_to.extend(kept.filter_map(|file| file.seen.digest()));
+        self.touched.refers_to.extend(diff.and_then(|diff| diff.change()?.text));
     }
 
     fn preset_used(&mut self, hold: &HoldId) {
@@ -110,16 +112,17 @@ impl Run {
     pub(super) fn hold_reopened(
         &mut self,
         (hold, revision): (&HoldId, u32),
-        files: &[PresentedFile],
+        (files, diff): (&[PresentedFile], Option<&ShownDiff>),
         differences: &[String],
         (deadline, remind): (Option<&Due>, Option<&Remind>),
         at: Timestamp,
     ) -> Result<(), ApplyError> {
-        self.refer_to_files(files);
+        self.refer_to_files(files, diff);
         let condition = self.current.as_ref().and_then(|phase| phase.checkpoint.condition_note());
         let hold = self.hold(hold)?;
         hold.revision = revision;
         hold.files = files.to_vec();
+        hold.diff = diff.cloned().map(Box::new);
         hold.notes = condition.into_iter().chain(differences.iter().cloned()).collect();
         hold.answers.clear();
         hold.state = HoldState::Open;
@@ -355,5 +358,6 @@ fn decision(hold: &Hold) -> Option<Decision> {
         void: false,
         superseded: None,
         restores: choice.restores.clone(),
+        diff: hold.diff.as_ref().and_then(|diff| diff.approved()).map(Box::new),
     })
 }

@@ -1,7 +1,7 @@
 //! Opening checkpoints, answering holds, and looking again before an answer takes effect.
 
 use super::void_others;
-use crate::hold::{Due, Hold, HoldState, PresentedFile, Remind, Scope, Terms};
+use crate::hold::{Due, Hold, HoldState, PresentedFile, Remind, Scope, ShownDiff, Terms};
 use crate::id::{HoldId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::advance;
 use crate::run::command::{Channel, Envelope, Presentation};
@@ -57,7 +57,7 @@ pub(super) fn answer(
         Some(given) if given != hold.revision => {
             return Err(Refusal::StaleRevision { hold: id.clone(), given, current: hold.revision });
         }
-        None if !hold.files.is_empty() && envelope.caller.actor().channel != Channel::Prompt => {
+        None if hold.shows_content() && envelope.caller.actor().channel != Channel::Prompt => {
             return Err(Refusal::RevisionRequired { hold: id.clone(), current: hold.revision });
         }
         Some(_) | None => {}
@@ -92,7 +92,7 @@ fn gone(run: &Run, id: &HoldId, option: &str, feedback: Option<&str>) -> Refusal
 pub(super) fn rechecked(
     run: &Run,
     (id, revision): (&HoldId, u32),
-    files: &[PresentedFile],
+    (files, diff): (&[PresentedFile], Option<&ShownDiff>),
     differences: &[String],
     at: Timestamp,
     ids: &mut IdSource,
@@ -101,18 +101,23 @@ pub(super) fn rechecked(
     if hold.state != HoldState::Checking || hold.revision != revision || run.end.is_some() || run.stopping {
         return Vec::new();
     }
-    let unchanged =
+    let same_files =
         hold.files.len() == files.len() && hold.files.iter().zip(files).all(|(then, now)| now.is_unchanged_from(then));
-    if unchanged {
+    let same_diff = match (&hold.diff, diff) {
+        (Some(then), Some(now)) => now.is_unchanged_from(then),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    if same_files && same_diff {
         return advance::settle(run, hold, at, ids);
     }
-    vec![reopened(hold, files, differences.to_vec(), false, at, ids)]
+    vec![reopened(hold, (files, diff), differences.to_vec(), false, at, ids)]
 }
 
 /// The next revision of a hold. No one has seen it yet, so it gets as much time as the revision before it had.
 fn reopened(
     hold: &Hold,
-    files: &[PresentedFile],
+    (files, diff): (&[PresentedFile], Option<&ShownDiff>),
     differences: Vec<String>,
     by_check: bool,
     at: Timestamp,
@@ -134,6 +139,7 @@ fn reopened(
             let every = remind.every;
             Box::new(Remind { timer: timer(), at: at.plus(every), every, sent: 0 })
         }),
+        diff: diff.cloned().map(Box::new),
     }
 }
 
@@ -154,7 +160,7 @@ pub(super) fn checked(
     let command = hold.terms.check.as_ref().map(|check| check.shown().to_owned()).unwrap_or_default();
     let mut differences = vec![format!("it is not done yet: `{command}` failed: {}", failure.message)];
     differences.extend(Some(failure.tail.trim_end().to_owned()).filter(|tail| !tail.is_empty()));
-    vec![reopened(hold, &hold.files, differences, true, at, ids)]
+    vec![reopened(hold, (&hold.files, hold.diff.as_deref()), differences, true, at, ids)]
 }
 
 /// A backoff is over, or a moment has come that a question waited for. Whatever was answered before stands.

@@ -105,6 +105,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
         | CommandKind::GapsChecked { .. }
         | CommandKind::AgentQueryAnswered { .. }
         | CommandKind::Finalized { .. }
+        | CommandKind::DiffBaseRecorded { .. }
             if ended(run) || run.stopping =>
         {
             Ok(Vec::new())
@@ -150,9 +151,12 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             let mut ids = IdSource::new(envelope.seed);
             Ok(answer::shown(run, (phase, *iteration), shown, envelope.at, &mut ids))
         }
-        CommandKind::Rechecked { hold, revision, files, differences } => {
-            let mut ids = IdSource::new(envelope.seed);
-            Ok(answer::rechecked(run, (hold, *revision), files, differences, envelope.at, &mut ids))
+        CommandKind::Rechecked { hold, revision, files, diff, differences } => {
+            let (mut ids, now) = (IdSource::new(envelope.seed), (files.as_slice(), diff.as_deref()));
+            Ok(answer::rechecked(run, (hold, *revision), now, differences, envelope.at, &mut ids))
+        }
+        CommandKind::DiffBaseRecorded { phase, iteration, base } => {
+            Ok(outcomes::diff_base_recorded(run, (phase, *iteration), base))
         }
         CommandKind::Checked { hold, revision, failure } => {
             let mut ids = IdSource::new(envelope.seed);

@@ -6,8 +6,8 @@ use crate::id::{GateId, IdSource, PhaseId, TaskKey, TimerId};
 use crate::run::advance;
 use crate::run::agent::AgentReport;
 use crate::run::command::TaskOutcome;
-use crate::run::event::{Event, Failure, FailureKind, Requester};
-use crate::run::state::{GateRun, GateState, Run, TaskState};
+use crate::run::event::{DiffBase, Event, Failure, FailureKind, Requester};
+use crate::run::state::{AwaitedBase, GateRun, GateState, Run, TaskState};
 use crate::spec::workflow::{OnFail, Retry};
 use crate::time::Timestamp;
 use std::time::Duration;
@@ -163,4 +163,15 @@ pub(super) fn gate_ended(
         events.extend(stop_others(run, None, &what));
     }
     events
+}
+
+/// The files at the start of a phase were recorded.
+pub(super) fn diff_base_recorded(run: &Run, (phase, iteration): (&PhaseId, u32), base: &DiffBase) -> Vec<Event> {
+    let is_current = run.current.as_ref().is_some_and(|current| current.id == *phase && current.iteration == iteration);
+    let awaited = run.diff_bases.awaited.filter(|_| is_current);
+    let recorded = awaited.map(|awaited| {
+        let starts_run = awaited == AwaitedBase::RunAndPhase;
+        Event::DiffBaseRecorded { phase: phase.clone(), iteration, base: base.clone(), starts_run }
+    });
+    recorded.into_iter().collect()
 }

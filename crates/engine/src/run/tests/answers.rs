@@ -35,7 +35,13 @@ fn recheck(harness: &mut Harness, now: PresentedFile) -> Vec<Event> {
     let Some(Effect::Recheck { hold, revision }) = harness.run.pending().into_iter().next() else {
         panic!("a second look is due: {:?}", harness.run.pending());
     };
-    harness.outcome(CommandKind::Rechecked { hold, revision, files: vec![now], differences: vec!["-one +two".into()] })
+    harness.outcome(CommandKind::Rechecked {
+        hold,
+        revision,
+        files: vec![now],
+        diff: None,
+        differences: vec!["-one +two".into()],
+    })
 }
 
 #[test]

@@ -135,7 +135,13 @@ fn a_reopened_question_that_was_answered_by_default_blocks_the_run() {
     let shown = Box::new(Presentation { files: vec![file(b"before")], ..Presentation::default() });
     harness.outcome(CommandKind::Shown { phase: PhaseId::from("two"), iteration: 1, shown });
     let (hold, revision) = harness.run.holds.values().map(|hold| (hold.id.clone(), hold.revision)).next().unwrap();
-    harness.outcome(CommandKind::Rechecked { hold, revision, files: vec![file(b"after")], differences: vec!["changed".into()] });
+    harness.outcome(CommandKind::Rechecked {
+        hold,
+        revision,
+        files: vec![file(b"after")],
+        diff: None,
+        differences: vec!["changed".into()],
+    });
     assert_eq!(harness.run.status(), Status::Waiting, "a person is needed, so the run waits for one");
 }
 

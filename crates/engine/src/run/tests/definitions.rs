@@ -209,7 +209,7 @@ fn a_changed_definition_is_refused_until_a_recorded_answer_has_been_checked() {
     let mut harness = answered_checkpoint("skip", vec![file()]);
     harness.take_over();
     let changed = vec![PresentedFile::new("a.md", crate::hold::Seen::Unreadable("it is locked".into()))];
-    harness.outcome(CommandKind::Rechecked { hold, revision: 1, files: changed, differences: Vec::new() });
+    harness.outcome(CommandKind::Rechecked { hold, revision: 1, files: changed, diff: None, differences: Vec::new() });
     harness.tell(person(), without_checkpoint(), false).unwrap();
     harness.tell(person(), CommandKind::Advance, true).unwrap();
     harness.work();

@@ -59,7 +59,13 @@ fn a_reopened_question_gets_its_timers_back() {
             assert_eq!(timers(&seal(&mut harness)), (vec![], 2));
         }
         let files = vec![file("a.md", b"two")];
-        harness.outcome(CommandKind::Rechecked { hold, revision: 1, files, differences: vec!["a.md changed".into()] });
+        harness.outcome(CommandKind::Rechecked {
+            hold,
+            revision: 1,
+            files,
+            diff: None,
+            differences: vec!["a.md changed".into()],
+        });
         let rows = seal(&mut harness);
         let gone = if stored_between { 0 } else { 2 };
         assert_eq!(timers(&rows), (vec!["deadline", "remind"], gone), "stored between: {stored_between}");
@@ -79,7 +85,7 @@ fn an_expired_deadline_is_renewed_when_its_question_reopens() {
     harness.answer("Go", None);
     assert_eq!(timers(&seal(&mut harness)), (vec![], 1), "only the reminders were still waited for");
     let files = vec![file("a.md", b"two")];
-    harness.outcome(CommandKind::Rechecked { hold, revision: 1, files, differences: Vec::new() });
+    harness.outcome(CommandKind::Rechecked { hold, revision: 1, files, diff: None, differences: Vec::new() });
     assert_eq!(timers(&seal(&mut harness)), (vec!["deadline", "remind"], 0));
 }
 

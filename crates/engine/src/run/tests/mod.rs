@@ -35,6 +35,7 @@ mod recovery;
 mod rework;
 mod rework_details;
 mod sessions;
+mod shown_diffs;
 mod stored_history;
 
 use crate::digest::Digest;
@@ -45,7 +46,9 @@ use crate::run::command::{
     TaskOutcome, TerminalRule,
 };
 use crate::run::effect::Effect;
-use crate::run::event::{ConditionOutcome, Created, Entry, Event, Failure, FailureKind, Origin, OutputFile, PresetAnswer};
+use crate::run::event::{
+    ConditionOutcome, Created, DiffBase, Entry, Event, Failure, FailureKind, Origin, OutputFile, PresetAnswer,
+};
 use crate::run::pipeline::PipelineCommand;
 use crate::run::{Refusal, Run, create, fire_deadlines, handle};
 use crate::spec::workflow::*;
@@ -77,6 +80,7 @@ pub(super) fn checkpoint(options: Vec<Choice>) -> Option<Checkpoint> {
         on_condition_error: OnConditionError::Show,
         prompt: "Go on?".into(),
         show_files: Vec::new(),
+        show_diff: None,
         options,
         question: None,
         waits: Default::default(),
@@ -172,9 +176,12 @@ impl Harness {
                 let shown = Presentation { prompt: "Go on?".into(), question, ..Default::default() };
                 CommandKind::Shown { phase, iteration, shown: Box::new(shown) }
             }
+            Effect::DiffBase { phase, iteration } => {
+                CommandKind::DiffBaseRecorded { phase, iteration, base: DiffBase::Missing("not tried".into()) }
+            }
             Effect::Recheck { hold, revision } => {
-                let files = self.run.holds[&hold].files.clone();
-                CommandKind::Rechecked { hold, revision, files, differences: Vec::new() }
+                let Hold { files, diff, .. } = self.run.holds[&hold].clone();
+                CommandKind::Rechecked { hold, revision, files, diff, differences: Vec::new() }
             }
             Effect::Check { hold, revision } => CommandKind::Checked { hold, revision, failure: None },
             Effect::When { key } => CommandKind::WhenEvaluated { key, outcome: ConditionOutcome::True },

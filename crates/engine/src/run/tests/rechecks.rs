@@ -35,7 +35,7 @@ fn shown(waits: WaitSettings) -> (Harness, HoldId) {
 }
 
 fn rechecked(hold: &HoldId, revision: u32, files: Vec<PresentedFile>) -> CommandKind {
-    CommandKind::Rechecked { hold: hold.clone(), revision, files, differences: vec!["something".into()] }
+    CommandKind::Rechecked { hold: hold.clone(), revision, files, diff: None, differences: vec!["something".into()] }
 }
 
 #[test]
@@ -65,6 +65,7 @@ fn approval_is_voided_by_any_change_in_the_shown_files() {
                 by_check: false,
                 deadline: None,
                 remind: None,
+                diff: None,
             }],
             "{what}"
         );

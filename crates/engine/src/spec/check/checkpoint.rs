@@ -1,6 +1,7 @@
 //! Checkpoints: where a person decides.
 
 use super::Checker;
+use super::diff::{SHOW_DIFF_ABOUT, SHOW_DIFF_SHAPES};
 use super::fields::{Format, Key, Shape, words};
 use super::options::{OPTION, Order, default_choices};
 use super::question::{
@@ -36,6 +37,7 @@ pub(super) static CHECKPOINT: Format = Format {
         .default("show"),
         Key::optional("prompt", Shape::Text, "The question; a template.").default(DEFAULT_PROMPT),
         Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about, in the output directory or under the root; templates."),
+        Key::optional("show_diff", Shape::AnyOf(&SHOW_DIFF_SHAPES), SHOW_DIFF_ABOUT),
         Key::optional("with_feedback", Shape::Boolean, "Whether the options ask for feedback unless they say otherwise.").default("false"),
         Key::optional("options", Shape::List(&OPTION, 1), "What may be answered; Continue and Abort when absent."),
         Key::valued("verify", Shape::Map(&VERIFY), VERIFY_ABOUT),
@@ -71,6 +73,7 @@ impl Checker<'_, '_> {
         let prompt = fields.get("prompt").and_then(|node| self.template(node, "`prompt`", Roots::Checkpoint));
         let show_files = fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::Checkpoint));
         let show_files = show_files.unwrap_or_default();
+        let show_diff = fields.get("show_diff").and_then(|node| self.show_diff(node, Roots::Checkpoint));
         let with_feedback = fields.get("with_feedback").and_then(|node| self.boolean(node, "`with_feedback`")).unwrap_or(false);
         let options = fields.get("options").map(|node| self.choices(node, with_feedback, order));
 
@@ -102,14 +105,16 @@ impl Checker<'_, '_> {
             let options = question_options(&question, &Action::RepeatPhase(here), self.signal(&fields).as_deref());
             let waits = self.waits(&fields, &options, Some(&question));
             let plain = question_checkpoint(question, options, show_files, waits);
-            return Some(Checkpoint { condition, on_condition_error: on_condition_error.unwrap_or_default(), ..plain });
+            let on_condition_error = on_condition_error.unwrap_or_default();
+            return Some(Checkpoint { condition, on_condition_error, show_diff, ..plain });
         }
         if let Some(span) = fields.key("resume_signal") {
             let message = "`resume_signal` belongs to `verify` and `action`";
             self.report.warning(ProblemCode::UnusedKey, span, message).help("remove it");
         }
         let custom = prompt.is_some() || options.is_some();
-        let says_something = custom || fields.get("condition").is_some() || fields.get("show_files").is_some();
+        let shows = fields.get("show_files").is_some() || show_diff.is_some();
+        let says_something = custom || shows || fields.get("condition").is_some();
         let asks = match approval_required {
             Some(true) => true,
             Some(false) => custom,
@@ -134,6 +139,7 @@ impl Checker<'_, '_> {
             options,
             question: None,
             waits,
+            show_diff,
         })
     }
 }

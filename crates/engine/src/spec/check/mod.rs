@@ -5,6 +5,7 @@
 
 mod agent;
 mod checkpoint;
+mod diff;
 mod fan_out;
 mod fields;
 mod gap;

@@ -241,7 +241,9 @@ impl Checker<'_, '_> {
         // What issues do is settled when it is known what the task needs.
         let options = options(&question, &Effect::Redo(Vec::new()), self.signal(fields).as_deref());
         let waits = self.waits(fields, &options, Some(&question));
-        Some(Work::Checkpoint(Box::new(question_checkpoint(question, options, show_files, waits))))
+        let show_diff = fields.get("show_diff").and_then(|node| self.show_diff(node, Roots::Task));
+        let checkpoint = question_checkpoint(question, options, show_files, waits);
+        Some(Work::Checkpoint(Box::new(Checkpoint { show_diff, ..checkpoint })))
     }
 
     /// A further word that means yes.
@@ -456,5 +458,6 @@ pub fn question_checkpoint(question: Question, options: Vec<Choice>, show_files:
         options,
         question: Some(question),
         waits,
+        show_diff: None,
     }
 }

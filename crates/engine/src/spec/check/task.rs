@@ -2,6 +2,7 @@
 
 use super::Checker;
 use super::agent::{AGENT_KEYS, BUDGET, BUDGET_ABOUT, MOST_ASKS, SESSIONS, TOOLS};
+use super::diff::{SHOW_DIFF_ABOUT, SHOW_DIFF_SHAPES};
 use super::fan_out::{COMMIT_SHAPES, FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
 use super::process::{ON_FAIL, ON_FAIL_ABOUT, SHELL_ABOUT};
@@ -42,6 +43,7 @@ pub(super) static TASK: Format = Format {
         Key::valued("decision", Shape::Map(&DECISION), DECISION_ABOUT),
         Key::valued("action", Shape::Map(&ACTION), ACTION_ABOUT),
         Key::optional("show_files", Shape::Texts, "For questions: files and folders that the answer is about; templates."),
+        Key::optional("show_diff", Shape::AnyOf(&SHOW_DIFF_SHAPES), SHOW_DIFF_ABOUT),
         Key::optional("resume_signal", Shape::Filled, SIGNAL_ABOUT),
         Key::optional("blocking", Shape::Boolean, BLOCKING_ABOUT).default("true"),
         Key::optional("default", Shape::Filled, DEFAULT_ABOUT),
@@ -223,7 +225,8 @@ impl Checker<'_, '_> {
             ],
             false => &WAIT_KEYS,
         };
-        for key in keys.iter().copied().chain((!is_question).then_some("show_files")) {
+        let shown: &[&str] = if is_question { &[] } else { &["show_files", "show_diff"] };
+        for key in keys.iter().chain(shown).copied() {
             if let Some(span) = fields.key(key) {
                 let message = match is_question {
                     true => format!("`{key}` means nothing for a question to a person"),

@@ -87,6 +87,7 @@ fn file_around(format: &str, lines: &[String]) -> String {
         "action" => phase(&format!("tasks: [{{ id: t, action: {flow} }}]")),
         "check" => phase(&format!("tasks: [{{ id: t, action: {{ needed: n, check: {flow} }} }}]")),
         "on_deadline" => phase(&format!("tasks: [{{ id: t, verify: {{ built: b }}, deadline: 2h, on_deadline: {flow} }}]")),
+        "show_diff" => phase(&format!("checkpoint: {{ prompt: x, show_diff: {flow} }}")),
         "policy" => format!("name: x\npolicy: {flow}\nphases: [{{ id: a }}]\n"),
         "automatic" => format!("name: x\npolicy: {{ verify: {flow} }}\nphases: [{{ id: a }}]\n"),
         other => panic!("there is no file around {other}"),
@@ -140,6 +141,10 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::AnyOf(_) if matches!(key.name, "checkpoint" | "verify" | "decision") => {
             (all(&["ask", "auto", "{ max_consecutive: 3 }"]), all(&["always", "[]"]))
         }
+        Shape::AnyOf(_) if key.name == "show_diff" => {
+            let good = all(&["true", "false", "phase", "run", "{}", "{ since: main }", "{ since: run, paths: [src] }"]);
+            (good, all(&["main", "[]", "'true'", "{ since: ' ' }", "{ paths: {} }"]))
+        }
         Shape::AnyOf(_) => (all(&["[a]", "[{ type: a }]", "{ always: [a] }"]), all(&["text", "[{}]"])),
         Shape::ListOf(_) => (all(&["[a]", "[{ type: a }]", "[]"]), all(&["text", "[{}]"])),
         Shape::MapOf(_) if key.name == "inputs" => {
@@ -174,7 +179,7 @@ fn includes(format: &Format, name: &str) -> Vec<String> {
         "task" if name == "default" => with(&["id: t", "verify: { built: b }", "blocking: false"]),
         "task" if name == "on_deadline" => with(&["id: t", "verify: { built: b }", "deadline: 2h"]),
         "task" if name == "shell" => with(&["id: t", "run: make"]),
-        "task" if name == "show_files" || crate::spec::check::WAIT_KEYS.contains(&name) => {
+        "task" if matches!(name, "show_files" | "show_diff") || crate::spec::check::WAIT_KEYS.contains(&name) => {
             with(&["id: t", "verify: { built: b }"])
         }
         "verify" => Vec::new(),
@@ -182,7 +187,7 @@ fn includes(format: &Format, name: &str) -> Vec<String> {
         "decision_option" => with(&["id: a"]),
         "action" => with(&["needed: n", "check: make"]),
         "check" => with(&["run: make"]),
-        "on_deadline" | "policy" | "automatic" => Vec::new(),
+        "on_deadline" | "policy" | "automatic" | "show_diff" => Vec::new(),
         "task" if crate::spec::check::AGENT_KEYS.contains(&name) || name == "budget" => with(&["id: t", "prompt: p"]),
         "agent" if name == "preset" => Vec::new(),
         "agent" => with(&["command: x"]),

@@ -11,7 +11,7 @@ use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{CommandKind, GapsFound, Item, Presentation, TaskOutcome};
 use lockgate_engine::run::effect::Effect;
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile};
+use lockgate_engine::run::event::{ConditionOutcome, DiffBase, Failure, FailureKind, OutputFile};
 use lockgate_engine::run::pipeline::PipelineCommand;
 use lockgate_engine::spec::workflow::{Checkpoint, ItemSource};
 use lockgate_engine::stored_value::StoredValue;
@@ -77,7 +77,7 @@ impl Outside {
     fn showing(&self, checkpoint: &Checkpoint) -> Presentation {
         let files = if checkpoint.show_files.is_empty() { Vec::new() } else { self.shown() };
         let automatic = self.plan.policy.is_some();
-        Presentation { prompt: "?".into(), question: checkpoint.question.clone(), files, notes: Vec::new(), automatic }
+        Presentation { prompt: "?".into(), question: checkpoint.question.clone(), files, automatic, ..Presentation::default() }
     }
 
     fn shown(&self) -> Vec<PresentedFile> {
@@ -176,9 +176,14 @@ impl Perform for SimulatedPerformer {
                 }
                 .boxed()
             }
+            Effect::DiffBase { phase, iteration } => {
+                let base = DiffBase::Missing("simulated".into());
+                async move { CommandKind::DiffBaseRecorded { phase, iteration, base }.into() }.boxed()
+            }
             Effect::Recheck { hold, revision } => async move {
                 YieldNow(1).await;
-                CommandKind::Rechecked { hold, revision, files: outside.shown(), differences: vec!["changed".into()] }.into()
+                CommandKind::Rechecked { hold, revision, files: outside.shown(), diff: None, differences: vec!["changed".into()] }
+                    .into()
             }
             .boxed(),
             Effect::When { key } => {

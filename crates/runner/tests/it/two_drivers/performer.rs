@@ -102,6 +102,7 @@ impl Perform for SimulatedPerformer {
             .boxed(),
             other @ (Effect::Evaluate { .. }
             | Effect::Show { .. }
+            | Effect::DiffBase { .. }
             | Effect::When { .. }
             | Effect::Gaps { .. }
             | Effect::QueryAgent { .. }

@@ -227,6 +227,7 @@ impl PlannedQuestion {
             on_condition_error: OnConditionError::Show,
             prompt: "?".into(),
             show_files: if self.shows_files { vec!["plan.md".into()] } else { Vec::new() },
+            show_diff: None,
             waits: self.waits.declared(&options),
             options,
             question: Some(question),
