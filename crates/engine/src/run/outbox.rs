@@ -218,6 +218,7 @@ impl<'e> Subject<'e> {
             | Event::CheckPassed { .. }
             | Event::ReworkRequested { .. }
             | Event::HandedOver { .. }
+            | Event::DiffBaseRecorded { .. }
             | Event::Pipeline(_) => None,
         }
     }
