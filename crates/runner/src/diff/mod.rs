@@ -61,7 +61,7 @@ pub struct Request {
 
 /// A change as it is shown, and what is stored with it.
 #[derive(Clone, Debug)]
-pub struct Look {
+pub struct DiffObservation {
     /// What is shown.
     pub shown: ShownDiff,
     /// The patch, where it is kept.
@@ -133,15 +133,15 @@ pub fn record(place: &Workplace, names: &[&str], stop: &Stop) -> DiffBase {
 }
 
 /// Looks at what changed.
-pub fn look(place: &Workplace, request: &Request, caps: &ObserveLimits, kept: Kept<'_>, stop: &Stop) -> Look {
+pub fn look(place: &Workplace, request: &Request, caps: &ObserveLimits, kept: Kept<'_>, stop: &Stop) -> DiffObservation {
     let Request { since, paths, .. } = request;
     let shown = |seen| ShownDiff { since: since.clone(), paths: paths.clone(), seen };
     match change(place, request, caps, kept, stop) {
-        Ok((change, text, notes)) => Look { shown: shown(SeenDiff::Change(Box::new(change))), text, notes },
+        Ok((change, text, notes)) => DiffObservation { shown: shown(SeenDiff::Change(Box::new(change))), text, notes },
         Err(why) => {
             let shown = shown(SeenDiff::Unavailable(why.to_string()));
             let note = format!("{} cannot be shown, and the answer is not bound to it: {why}", shown.title());
-            Look { shown, text: None, notes: vec![note] }
+            DiffObservation { shown, text: None, notes: vec![note] }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What changed in git, for questions that show it.
 
 use super::{Shared, worktree};
-use crate::diff::{self, Advance, ObserveLimits, Request, Workplace};
+use crate::diff::{self, DiffObservation, ObserveLimits, Request, Workplace};
 use crate::process::Stop;
 use crate::runtime::Performed;
 use crate::secret::Masks;
@@ -43,11 +43,11 @@ impl Looking {
     }
 
     /// Looks at the change; gives it with the values to store.
-    pub(super) async fn look(self, shared: &Shared, since: DiffSince, paths: Vec<String>, stop: &Stop) -> Advance {
+    pub(super) async fn look(self, shared: &Shared, since: DiffSince, paths: Vec<String>, stop: &Stop) -> DiffObservation {
         let unavailable =
             |why: &str| ShownDiff { since: since.clone(), paths: paths.clone(), seen: SeenDiff::Unavailable(why.to_owned()) };
         if shared.stubs.is_some() {
-            return Advance { shown: unavailable(DRY_RUN), text: None, notes: Vec::new() };
+            return DiffObservation { shown: unavailable(DRY_RUN), text: None, notes: Vec::new() };
         }
         let recorded = match &since {
             DiffSince::Phase => self.bases.phase.clone(),
@@ -62,7 +62,7 @@ impl Looking {
                 "{} cannot be shown, and the answer is not bound to it: the worktree of the run does not exist",
                 shown.title()
             );
-            return Advance { shown, text: None, notes: vec![note] };
+            return DiffObservation { shown, text: None, notes: vec![note] };
         };
         let place = Workplace { dir, root, run, name };
         let request = Request { since: since.clone(), paths: paths.clone(), recorded };
@@ -73,7 +73,7 @@ impl Looking {
         });
         looked.await.unwrap_or_else(|error| {
             let shown = unavailable(&error.to_string());
-            Advance {
+            DiffObservation {
                 shown,
                 text: None,
                 notes: vec![format!("the change cannot be shown, and the answer is not bound to it: {error}")],
@@ -110,7 +110,7 @@ fn worktree_of(looking: &Looking) -> Option<worktree::Wanted> {
 }
 
 /// The values that a change refers to.
-pub(super) fn values(look: &Advance) -> Option<(Digest, Vec<u8>)> {
+pub(super) fn values(look: &DiffObservation) -> Option<(Digest, Vec<u8>)> {
     let digest = look.shown.change()?.text?;
     Some((digest, look.text.clone()?.into_bytes()))
 }

@@ -9,7 +9,7 @@ use lockgate_engine::spec::workflow::{AgentWork, Phase, Prompt};
 use lockgate_engine::template::TemplateError;
 
 /// Nobody knows how far it had come.
-const CUT_OFF: &str = "An earlier attempt at this was cut off before it ended, so some of it may be done, and something may be half done. Look at what is \
+const CUT_OFF: &str = "An earlier attempt at this was cut off before it ended, so some of it may be done, and something may be half done. DiffObservation at what is \
                        there before you begin, and do not do again what is done.";
 
 /// What the words around a prompt are made of, taken when the task begins.

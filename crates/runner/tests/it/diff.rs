@@ -4,7 +4,7 @@ use lockgate_engine::hold::{ChangeStatus, GitChange, SeenDiff};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::event::DiffBase;
 use lockgate_engine::spec::workflow::DiffSince;
-use lockgate_runner::diff::{Look, ObserveLimits, Request, Workplace, forget, look, record, since_shown};
+use lockgate_runner::diff::{DiffObservation, ObserveLimits, Request, Workplace, forget, look, record, since_shown};
 use lockgate_runner::process::Stop;
 use lockgate_runner::root::Root;
 use std::ffi::OsStr;
@@ -87,7 +87,7 @@ impl Bench {
         Request { since, paths: Vec::new(), recorded: base.cloned() }
     }
 
-    fn look(&self, request: &Request) -> Look {
+    fn look(&self, request: &Request) -> DiffObservation {
         look(&self.place("run00001"), request, &self.caps, &|patch| Ok(patch.to_owned()), &Stop::new())
     }
 
@@ -95,19 +95,19 @@ impl Bench {
         known(self.look(&self.request(DiffSince::Phase, Some(base))))
     }
 
-    fn since(&self, name: &str) -> Look {
+    fn since(&self, name: &str) -> DiffObservation {
         self.look(&self.request(DiffSince::Ref(name.to_owned()), None))
     }
 }
 
-fn known(look: Look) -> (GitChange, String) {
+fn known(look: DiffObservation) -> (GitChange, String) {
     match look.shown.seen {
         SeenDiff::Change(change) => (*change, look.text.unwrap_or_default()),
         SeenDiff::Unavailable(why) => panic!("{why}"),
     }
 }
 
-fn why(look: &Look) -> &str {
+fn why(look: &DiffObservation) -> &str {
     match &look.shown.seen {
         SeenDiff::Change(change) => panic!("{change:?}"),
         SeenDiff::Unavailable(why) => why,
