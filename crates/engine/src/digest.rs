@@ -11,7 +11,6 @@ impl Digest {
     /// What the first commit of a history follows.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }

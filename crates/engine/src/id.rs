@@ -11,11 +11,9 @@ macro_rules! text_id {
         pub struct $name(pub String);
 
         impl $name {
-            /// Names something.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
-            /// The id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -78,11 +76,9 @@ text_id! {
 /// Which task of which iteration of which phase; `item` tells the tasks of a fan-out apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey {
-    /// The phase.
     pub phase: PhaseId,
     /// The phase's execution, counted from 1.
     pub iteration: u32,
-    /// The task.
     pub task: TaskId,
     /// The item of a fan-out that this task works on.
     #[serde(default)]
@@ -102,15 +98,11 @@ impl TaskKey {
 /// A task or a gate of one execution of a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepKey {
-    /// A task.
     Task(TaskKey),
-    /// A gate.
     Gate {
-        /// The phase.
         phase: PhaseId,
         /// The phase's execution, counted from 1.
         iteration: u32,
-        /// The gate.
         gate: GateId,
     },
 }

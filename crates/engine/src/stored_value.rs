@@ -15,7 +15,6 @@ pub enum StoredValue {
     Inline(String),
     /// The digest of the value's JSON text, which is a stored value, and its length.
     Stored {
-        /// Digest of the JSON text.
         digest: Digest,
         /// Length of the JSON text in bytes.
         bytes: u64,

@@ -69,7 +69,6 @@ pub enum Escape {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", help.as_ref().map(|help| format!(": {help}")).unwrap_or_default())]
 pub struct TemplateError {
-    /// What is wrong.
     pub message: String,
     /// The bytes of the template that it is about.
     pub span: Range<usize>,
@@ -182,7 +181,6 @@ pub fn tags(command: &str) -> Vec<(String, Range<usize>)> {
 pub(crate) enum Reference {
     /// The outputs of a phase, or of one of its tasks.
     Output {
-        /// The phase.
         phase: String,
         /// The task, where one is named.
         task: Option<String>,
@@ -203,9 +201,7 @@ pub(crate) fn references(template: &str, escape: Escape) -> Vec<(Reference, Rang
 
 /// A value that another shell or interpreter reads as code.
 pub(crate) struct ReadTwice {
-    /// Its path.
     pub(crate) path: String,
-    /// Where it is.
     pub(crate) span: Range<usize>,
     /// What reads it: `sh -c`, `eval`.
     pub(crate) reader: String,
@@ -223,7 +219,6 @@ pub(crate) fn read_twice(command: &str) -> Vec<ReadTwice> {
 
 /// Something in a command that looks like a misspelt path of ours.
 pub(crate) struct NearMiss {
-    /// Where it stands.
     pub(crate) span: Range<usize>,
     /// What was probably meant.
     pub(crate) meant: String,

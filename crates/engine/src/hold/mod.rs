@@ -24,11 +24,8 @@ use serde::{Deserialize, Serialize};
 /// A question that waits for an answer, or is being settled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Its id.
     pub id: HoldId,
-    /// What kind of question it is.
     pub kind: HoldKind,
-    /// What it is about.
     pub scope: Scope,
     /// The question, as shown.
     pub prompt: String,
@@ -44,7 +41,6 @@ pub struct Hold {
     pub quorum: u32,
     /// Raised each time it is opened again; an answer names the revision that was seen.
     pub revision: u32,
-    /// Where it stands.
     pub state: HoldState,
     /// The answers to the present revision.
     pub answers: Vec<Answer>,
@@ -86,11 +82,9 @@ pub struct Terms {
 /// Until when a hold waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {
-    /// The timer.
     pub timer: TimerId,
     /// The moment.
     pub at: Timestamp,
-    /// What happens then.
     pub then: OnDeadline,
     /// Whether it has happened.
     pub over: bool,
@@ -99,7 +93,6 @@ pub struct Due {
 /// When people are reminded of a hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remind {
-    /// The timer.
     pub timer: TimerId,
     /// The next moment.
     pub at: Timestamp,
@@ -136,7 +129,6 @@ pub enum HoldKind {
 }
 
 impl HoldKind {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Checkpoint => "checkpoint",
@@ -190,11 +182,8 @@ impl HoldKind {
 /// The questions that a policy may answer without a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyKind {
-    /// Plain checkpoints.
     Checkpoint,
-    /// Verifications.
     Verify,
-    /// Decisions.
     Decision,
 }
 
@@ -202,31 +191,23 @@ pub enum PolicyKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The whole run.
     Run,
     /// An execution of a phase.
     Phase {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
     /// Some tasks of one phase.
     Tasks(Vec<TaskKey>),
     /// A gate of a phase.
     Gate {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The gate.
         gate: crate::id::GateId,
     },
     /// The gap check of a phase.
     Gaps {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
 }
@@ -289,7 +270,6 @@ pub enum HoldState {
 }
 
 impl HoldState {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -303,13 +283,11 @@ impl HoldState {
 /// What somebody said to a hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The option.
     pub option: OptionId,
     /// What was said with it.
     pub feedback: Option<String>,
     /// Who said it, and by which way.
     pub actor: Actor,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -318,7 +296,6 @@ pub struct Answer {
 pub struct PresentedFile {
     /// Relative to the root, as people would name it.
     pub path: String,
-    /// What was there.
     pub seen: Seen,
     /// Why its bytes are not kept, when they are not.
     #[serde(default)]
@@ -353,24 +330,19 @@ impl PresentedFile {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
-    /// Nothing.
     Absent,
     /// A file with these bytes.
     File {
-        /// Digest of its bytes.
         digest: Digest,
-        /// Its length in bytes.
         bytes: u64,
         /// Its permissions: who may read, write and run it, and whether it runs as its owner.
         mode: u32,
     },
     /// A folder; the digest is of its listing, with the digests and permissions of all that is in it.
     Directory {
-        /// Digest of its listing.
         digest: Digest,
         /// How many files are in it.
         files: u64,
-        /// Its permissions.
         mode: u32,
     },
     /// Something that cannot be read or may not be shown, and why.

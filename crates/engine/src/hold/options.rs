@@ -12,7 +12,6 @@ use std::sync::LazyLock;
 pub struct Choice {
     /// Unique in its hold; made from the label.
     pub id: OptionId,
-    /// What people read.
     pub label: String,
     /// Whether feedback is asked for.
     pub with_feedback: bool,

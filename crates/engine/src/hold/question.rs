@@ -17,14 +17,12 @@ pub struct HoldQuestion {
     pub done: u32,
     /// How many there are.
     pub total: u32,
-    /// What is asked.
     pub topic: Topic,
     /// The word that was agreed on besides `approved` or `done`.
     #[serde(default)]
     pub signal: Option<String>,
 }
 
-/// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {

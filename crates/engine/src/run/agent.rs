@@ -17,7 +17,6 @@ pub struct AgentReport {
     pub session: Option<String>,
     /// The folder that the session began in, relative to the root: a session is tied to it.
     pub dir: Option<String>,
-    /// What was used.
     pub usage: Usage,
     /// How often it was asked, counting each answer that did not fit its schema.
     pub asks: u32,
@@ -69,7 +68,6 @@ impl Usage {
         }
     }
 
-    /// Nothing was used.
     pub const NOTHING: Self = Self { cost_micros: Some(0), input_tokens: Some(0), output_tokens: Some(0) };
 }
 

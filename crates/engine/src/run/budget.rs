@@ -20,7 +20,6 @@ pub enum BudgetScope {
 }
 
 impl BudgetScope {
-    /// What people call it.
     pub fn title(&self) -> String {
         match self {
             Self::Run => "this run".into(),

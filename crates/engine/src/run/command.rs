@@ -22,7 +22,6 @@ pub struct Envelope {
     pub id: Option<CommandId>,
     /// Who asks, and what they may do.
     pub caller: Caller,
-    /// When.
     pub at: Timestamp,
     /// Random bytes from which the ids of new things are made.
     pub seed: [u8; 16],
@@ -33,29 +32,22 @@ pub struct Envelope {
 /// A command on a run that exists.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// Who sends it and when.
     pub envelope: Envelope,
-    /// What is asked.
     pub kind: CommandKind,
 }
 
-/// What is asked.
 #[derive(Clone, Debug)]
 pub enum CommandKind {
     /// A process begins to drive the run: what was cut off is found and dealt with.
     TakeOver {
-        /// Who drives now.
         driver: DriverId,
         /// Whether the run is left to whichever process drives in the background from now on.
         detached: bool,
     },
     /// An attempt of a task has ended.
     TaskEnded {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// How.
         outcome: TaskOutcome,
         /// What its agent said about itself.
         agent: Option<Box<AgentReport>>,
@@ -64,36 +56,27 @@ pub enum CommandKind {
     },
     /// The agent of a task that runs named the session that it works in.
     SessionNamed {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// The session.
         session: String,
         /// The folder that it began in, relative to the root.
         dir: Option<String>,
     },
     /// A task's `when` was evaluated.
     WhenEvaluated {
-        /// Which task.
         key: TaskKey,
-        /// The result.
         outcome: ConditionOutcome,
     },
     /// It was found out whether the work of a phase is whole.
     GapsChecked {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
         /// Which check it was, counted from 1.
         round: u32,
-        /// What was found.
         found: GapsFound,
     },
     /// An agent was asked what it thinks.
     AgentQueryAnswered {
-        /// Whose script asked.
         requester: Requester,
         /// What it said, as a JSON text; or why it said nothing.
         text: Result<StoredValue, Failure>,
@@ -107,9 +90,7 @@ pub enum CommandKind {
     },
     /// A person accepts that the files of the definition have changed.
     AcceptDefinition {
-        /// Digest of the compiled definition.
         definition: Digest,
-        /// The definition.
         workflow: Arc<Workflow>,
         /// The files that it was made from.
         files: Vec<FrozenFile>,
@@ -121,38 +102,27 @@ pub enum CommandKind {
     },
     /// An attempt of a gate has ended.
     GateEnded {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
         /// Why it failed, when it did.
         failure: Option<Failure>,
     },
     /// A checkpoint's condition was evaluated.
     ConditionEvaluated {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The result.
         outcome: ConditionOutcome,
     },
     /// A checkpoint was made ready to be shown.
     Shown {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// What is shown.
         shown: Box<Presentation>,
     },
     /// What must succeed before an answer is believed was tried.
     Checked {
-        /// The hold.
         hold: HoldId,
         /// The revision that was answered.
         revision: u32,
@@ -163,7 +133,6 @@ pub enum CommandKind {
     ChangeAnswer(AnswerChange),
     /// The files of an answered hold were looked at again.
     Rechecked {
-        /// The hold.
         hold: HoldId,
         /// The revision that was answered.
         revision: u32,
@@ -174,14 +143,12 @@ pub enum CommandKind {
     },
     /// A moment has come.
     TimerDue {
-        /// Which.
         timer: TimerId,
     },
     /// Whoever drives has seen what others recorded; what follows from it may begin.
     Advance,
     /// An answer to a hold.
     Answer {
-        /// The hold.
         hold: HoldId,
         /// The revision that was seen; absent where the hold was shown first, or shows no files.
         revision: Option<u32>,
@@ -190,7 +157,6 @@ pub enum CommandKind {
         /// What is said with it.
         feedback: Option<String>,
     },
-    /// Answers in advance.
     PresetAnswers {
         /// The answers, in order.
         presets: Vec<PresetAnswer>,
@@ -202,21 +168,17 @@ pub enum CommandKind {
     },
     /// End the run for good.
     Cancel {
-        /// Why.
         reason: Option<String>,
     },
     /// A person asks for a new attempt of a task or gate that failed or was cut off.
     RetryTask {
-        /// Which task or gate.
         step: StepKey,
         /// The attempt that the history shows as running although nobody drives the run and nothing of it lives.
         cut_off: Option<u32>,
     },
     /// A person lets a task count as done, or waives a gate.
     SkipTask {
-        /// Which task or gate.
         step: StepKey,
-        /// Why.
         reason: String,
         /// The attempt that the history shows as running although nobody drives the run and nothing of it lives.
         cut_off: Option<u32>,
@@ -230,7 +192,6 @@ pub enum CommandKind {
 /// Another answer in the place of one that no person gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerChange {
-    /// The hold.
     pub hold: HoldId,
     /// The option: its id, its label or its number.
     pub option: String,
@@ -241,9 +202,7 @@ pub struct AnswerChange {
 /// How a run starts. This is no kind of command, because a command needs a run.
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// What is recorded of it.
     pub created: Created,
-    /// Answers in advance.
     pub presets: Vec<PresetAnswer>,
 }
 
@@ -252,7 +211,6 @@ pub struct Create {
 pub enum TaskOutcome {
     /// Well.
     Finished {
-        /// What a script returned.
         result: Option<StoredValue>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
@@ -278,7 +236,6 @@ pub enum TaskOutcome {
     Asks(Box<Presentation>),
     /// A login is missing.
     Unauthenticated {
-        /// What is told about it.
         missing: Box<Authentication>,
         /// The command that finds out whether it is there.
         probe: Option<Check>,
@@ -309,7 +266,6 @@ pub struct Presentation {
 pub struct Item {
     /// What tells it apart from others; the same whenever the list is the same.
     pub key: String,
-    /// The item itself.
     pub value: StoredValue,
 }
 
@@ -327,7 +283,6 @@ pub enum GapsFound {
     Gaps {
         /// The word that the check gave.
         status: String,
-        /// What is missing.
         gaps: Vec<String>,
         /// What it says should happen.
         action: Option<GapAction>,

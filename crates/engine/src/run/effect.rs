@@ -10,67 +10,51 @@ use std::time::Duration;
 pub enum Effect {
     /// An attempt of a task that has started. Ends as `TaskEnded`.
     Task {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
     },
     /// An attempt of a gate that has started. Ends as `GateEnded`.
     Gate {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
     },
     /// Evaluate a checkpoint's condition. Ends as `ConditionEvaluated`.
     Evaluate {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
     /// Make a checkpoint ready to be shown: fill in the prompt, digest and keep the files. Ends as `Shown`.
     Show {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
     /// Look again at the files of an answered hold. Ends as `Rechecked`.
     Recheck {
-        /// The hold.
         hold: HoldId,
         /// The revision that was answered.
         revision: u32,
     },
     /// Find out whether a person did what they say. Ends as `Checked`.
     Check {
-        /// The hold.
         hold: HoldId,
         /// The revision that was answered.
         revision: u32,
     },
     /// Evaluate a task's `when`. Ends as `WhenEvaluated`.
     When {
-        /// Which task.
         key: TaskKey,
     },
     /// Find out whether the work of a phase is whole. Ends as `GapsChecked`.
     Gaps {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
         /// Which check it is, counted from 1.
         round: u32,
     },
     /// Ask an agent what it thinks. Ends as `AgentQueryAnswered`.
     QueryAgent {
-        /// Whose script asked.
         requester: Requester,
         /// Which of its questions it is, counted from 1.
         number: u32,
@@ -79,12 +63,10 @@ pub enum Effect {
     Finalize,
     /// Look for the files that a workstream was to leave behind. Ends as `ArtifactsFound`.
     Artifacts {
-        /// The workstream.
         key: TaskKey,
     },
     /// Wait until a moment. Ends as `TimerDue`.
     Wake {
-        /// Which timer.
         timer: TimerId,
         /// When, by the wall clock.
         due: Timestamp,

@@ -26,17 +26,14 @@ use serde::{Deserialize, Serialize};
 /// An event with who caused it and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When.
     pub at: Timestamp,
     /// Who; nobody but Lockgate itself when absent.
     pub actor: Option<Box<Actor>>,
     /// The command that it follows from, where that had an id.
     pub cause: Option<CommandId>,
-    /// What happened.
     pub event: Event,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
@@ -49,7 +46,6 @@ pub enum Event {
     },
     /// A process took the run over.
     Resumed {
-        /// Who drives now.
         driver: DriverId,
         /// Whether it is left to whichever process drives in the background from now on.
         #[serde(default)]
@@ -62,46 +58,34 @@ pub enum Event {
     },
     /// A phase was passed over, being on the skip list.
     PhaseSkipped {
-        /// The phase.
         phase: PhaseId,
     },
     /// A phase began.
     PhaseStarted {
-        /// The phase.
         phase: PhaseId,
         /// Its execution, counted from 1.
         iteration: u32,
         /// What was said when it was asked for again.
         feedback: Option<String>,
     },
-    /// What a phase will do.
     TasksPlanned {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The tasks.
         tasks: Vec<PlannedTask>,
     },
     /// An attempt of a task began.
     TaskStarted {
-        /// Which task.
         key: TaskKey,
         /// Which attempt, counted from 1.
         attempt: u32,
-        /// Why there is this attempt.
         reason: AttemptReason,
         /// The id of the session that its agent works in, chosen before it begins; for agents only.
         #[serde(default)]
         session: Option<SessionStart>,
     },
-    /// A task is done.
     TaskFinished {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// What a script returned.
         result: Option<StoredValue>,
         /// The files it left behind.
         outputs: Vec<OutputFile>,
@@ -114,11 +98,8 @@ pub enum Event {
     },
     /// An attempt of a task failed.
     TaskFailed {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// Why.
         failure: Failure,
         /// What its agent said about itself.
         #[serde(default)]
@@ -126,85 +107,57 @@ pub enum Event {
     },
     /// A failed task will be tried again.
     RetryScheduled {
-        /// Which task.
         key: TaskKey,
         /// The timer that wakes it.
         timer: TimerId,
-        /// When.
         due: Timestamp,
     },
     /// The backoff of a failed task is over: it starts again as soon as there is room for it.
     RetryDue {
-        /// Which task.
         key: TaskKey,
     },
     /// The agent of a task named the session that it works in, so that it can be resumed whatever becomes of this attempt.
     SessionNamed {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// The session.
         session: String,
         /// The folder that it began in, relative to the root.
         dir: Option<String>,
     },
     /// An attempt of a task was cut off.
     TaskInterrupted {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
     },
     /// A task counts as done without having finished.
     TaskSkipped {
-        /// Which task.
         key: TaskKey,
-        /// Why.
         reason: String,
     },
     /// An attempt of a gate began.
     GateStarted {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
     },
-    /// A gate passed.
     GatePassed {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
     },
-    /// A gate failed.
     GateFailed {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
-        /// Why.
         failure: Failure,
     },
     /// A gate that did not pass counts as passed, because a person said so.
     GateWaived {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
         /// Why, where the person said so.
         #[serde(default)]
@@ -212,20 +165,15 @@ pub enum Event {
     },
     /// A checkpoint's condition was evaluated.
     ConditionEvaluated {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The result.
         outcome: ConditionOutcome,
     },
     /// A question waits.
     HoldOpened(Box<HoldOpened>),
     /// A question was answered.
     Answered {
-        /// The hold.
         hold: HoldId,
-        /// The option.
         option: OptionId,
         /// What was said with it.
         feedback: Option<String>,
@@ -234,7 +182,6 @@ pub enum Event {
     },
     /// What was shown had changed before the answer took effect, or its check failed: the question waits again.
     HoldReopened {
-        /// The hold.
         hold: HoldId,
         /// Its new revision.
         revision: u32,
@@ -254,23 +201,17 @@ pub enum Event {
     },
     /// An answer took effect.
     HoldSettled {
-        /// The hold.
         hold: HoldId,
     },
     /// A question no longer matters.
     HoldVoided {
-        /// The hold.
         hold: HoldId,
-        /// Why.
         reason: String,
     },
     /// Somebody tried what they may not do.
     AttemptRefused(RefusedAttempt),
-    /// A phase is done.
     PhaseCompleted {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
     /// The run goes back to a phase.
@@ -295,33 +236,26 @@ pub enum Event {
     },
     /// Phases were put on the skip list.
     PhasesSkipListed {
-        /// The phases.
         phases: Vec<PhaseId>,
     },
     /// The run failed; resuming it tries again what failed.
     Failed {
-        /// Why, in one line.
         message: String,
     },
     /// A person ended the run at a hold.
     Aborted {
-        /// The hold.
         hold: HoldId,
     },
     /// Somebody ended the run.
     Cancelled {
-        /// Why.
         reason: Option<String>,
     },
     /// All phases are done.
     Completed,
     /// An attempt of a task was ended because something else failed first; it is tried again with it.
     TaskStopped {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// Why.
         reason: String,
         /// What its agent said about itself.
         #[serde(default)]
@@ -332,51 +266,39 @@ pub enum Event {
     },
     /// A person asked for a new attempt of a task; a run that had failed goes on.
     RetryRequested {
-        /// Which task.
         key: TaskKey,
     },
     /// A person asked for a new attempt of a gate; a run that had failed goes on.
     GateRetryRequested {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
     },
     /// A task's condition is true: it may start.
     TaskAdmitted {
-        /// Which task.
         key: TaskKey,
     },
     /// A task is not done, and the run goes on without it.
     TaskOmitted {
-        /// Which task.
         key: TaskKey,
-        /// Why.
         reason: String,
         /// Whether that is because something that it needs failed.
         failed: bool,
     },
     /// A task has failed for good, and the run goes on all the same.
     FailureTolerated {
-        /// Which task.
         key: TaskKey,
     },
     /// A task became several.
     TaskFannedOut {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
         /// What it became.
         tasks: Vec<PlannedTask>,
     },
     /// A task is done once more, because what it is done for does not hold yet.
     TaskRepeated {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
         /// What a script or agent returned.
         result: Option<StoredValue>,
@@ -390,14 +312,12 @@ pub enum Event {
     },
     /// A script wants to know what an agent thinks.
     AgentQueryStarted {
-        /// Whose script.
         requester: Requester,
         /// What is asked, as a JSON text.
         prompt: StoredValue,
     },
     /// An agent said what it thinks.
     AgentQueryAnswered {
-        /// Whose script asked.
         requester: Requester,
         /// What it said, as a JSON text.
         text: StoredValue,
@@ -408,26 +328,20 @@ pub enum Event {
     GapsChecked(Box<GapsChecked>),
     /// Gaps count as closed, because a person said so.
     GapsWaived {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
     /// A budget was raised by as much again.
     BudgetRaised {
-        /// Whose.
         scope: BudgetScope,
     },
     /// Tasks wait for the answer to a question about a budget that others wait for already.
     TasksBlocked {
-        /// The tasks.
         keys: Vec<TaskKey>,
-        /// The hold.
         hold: HoldId,
     },
     /// What is made from the context in the end was made.
     Finalized {
-        /// The file.
         file: OutputFile,
     },
     /// A changed definition was accepted: the run goes on with it.
@@ -444,16 +358,13 @@ pub enum Event {
     },
     /// It was found out that a person did what they said.
     CheckPassed {
-        /// The hold.
         hold: HoldId,
     },
     /// A person found issues: work is done again, and then they are asked again.
     ReworkRequested {
         /// The tasks that are done again.
         keys: Vec<TaskKey>,
-        /// The question.
         by: TaskKey,
-        /// What was found.
         issues: String,
         /// What was built on these tasks and is done again after them; questions among it are asked again.
         #[serde(default)]
@@ -464,40 +375,30 @@ pub enum Event {
     },
     /// Nobody had answered in time.
     DeadlinePassed {
-        /// The hold.
         hold: HoldId,
-        /// What happens then.
         then: OnDeadline,
     },
     /// People were reminded of a question.
     Reminded {
-        /// The hold.
         hold: HoldId,
         /// Which reminder it was, counted from 1.
         number: u32,
         /// The timer of the next one.
         timer: TimerId,
-        /// When that is.
         next: Timestamp,
     },
     /// A person changed an answer that no person had given.
     AnswerChanged {
-        /// The hold.
         hold: HoldId,
-        /// The option.
         option: OptionId,
         /// What was said with it.
         feedback: Option<String>,
     },
     /// An agent reached a checkpoint and handed over what it had done.
     HandedOver {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// What it handed over.
         handover: Box<Handover>,
-        /// What it said about itself.
         agent: Option<Box<AgentReport>>,
     },
     /// Something about a pipeline.
@@ -507,13 +408,9 @@ pub enum Event {
 /// A question that begins to wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HoldOpened {
-    /// Its id.
     pub hold: HoldId,
-    /// What kind of question it is.
     pub kind: HoldKind,
-    /// What it is about.
     pub scope: Scope,
-    /// The question.
     pub prompt: String,
     /// The files that the answer is about.
     pub files: Vec<PresentedFile>,
@@ -543,7 +440,6 @@ pub struct RefusedAttempt {
     pub what: String,
     /// The hold, where one was named.
     pub hold: Option<HoldId>,
-    /// Why it was refused.
     pub reason: String,
     /// Which refused attempt on this run it was, counted from 1. Numbers are missing where attempts were only counted.
     #[serde(default)]

@@ -15,20 +15,16 @@ use std::sync::Arc;
 /// What a fork has for itself.
 #[derive(Clone, Debug)]
 pub struct ForkAs {
-    /// Its id.
     pub run: RunId,
     /// Where its outputs go, relative to the root.
     pub output_dir: String,
-    /// Who begins it.
     pub driver: DriverId,
 }
 
 /// A run that has begun from another one.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// Its state.
     pub run: Run,
-    /// Its first events.
     pub entries: Vec<Entry>,
     /// The other one's state, a value that they refer to.
     pub state: (Digest, Vec<u8>),

@@ -32,9 +32,7 @@ pub enum HandoverStatus {
 pub struct CurrentTask {
     /// Its number in the plan.
     pub number: String,
-    /// Its name.
     pub name: String,
-    /// Its status.
     pub status: HandoverStatus,
     /// What it waits for.
     pub blocked_by: String,
@@ -45,7 +43,6 @@ pub struct CurrentTask {
 pub struct CompletedTask {
     /// Its number in the plan, such as `2` or `2b`.
     pub number: String,
-    /// Its name.
     pub name: String,
     /// The commit that holds its work.
     pub commit: Option<String>,
@@ -56,7 +53,6 @@ pub struct CompletedTask {
 /// What an agent hands over at a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
-    /// The kind of checkpoint.
     pub kind: HandoverKind,
     /// The plan, such as `07.2-05`.
     pub plan: String,
@@ -64,7 +60,6 @@ pub struct Handover {
     pub done: u32,
     /// How many tasks there are.
     pub total: u32,
-    /// The tasks that are done.
     pub completed: Vec<CompletedTask>,
     /// The task at which the agent stopped.
     pub current: CurrentTask,

@@ -24,7 +24,6 @@ pub struct SealedCommit {
 pub struct Commit {
     /// The number of its first event, counted from 1 in each run.
     pub first_seq: u64,
-    /// Its events.
     pub entries: Vec<Entry>,
 }
 
@@ -34,17 +33,13 @@ pub enum CommitError {
     /// Written by a later release.
     #[error("commit {version} has format {format}, and this release of Lockgate reads up to {FORMAT}; use a newer release")]
     Newer {
-        /// Which commit.
         version: u64,
-        /// Its format.
         format: u8,
     },
     /// Not what was written.
     #[error("commit {version} is damaged: {detail}")]
     Damaged {
-        /// Which commit.
         version: u64,
-        /// What is wrong.
         detail: String,
     },
 }
@@ -60,7 +55,6 @@ impl Commit {
 }
 
 impl SealedCommit {
-    /// Reads a stored commit.
     pub fn open(&self) -> Result<Commit, CommitError> {
         let damaged = |detail: String| CommitError::Damaged { version: self.version, detail };
         match self.payload.split_first() {

@@ -40,9 +40,7 @@ pub enum HistoryError {
     /// A folded state or definition cannot be read.
     #[error("the stored {what} cannot be read: {detail}")]
     Unreadable {
-        /// Which.
         what: &'static str,
-        /// Why.
         detail: String,
     },
 }
@@ -216,7 +214,6 @@ impl Workflow {
         to_bytes(self)
     }
 
-    /// Reads a stored definition.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HistoryError> {
         from_bytes(bytes, "definition")
     }

@@ -19,9 +19,7 @@ pub struct IndexRows {
     pub run: Option<RunRow>,
     /// Holds that are new or changed.
     pub holds: Vec<HoldRow>,
-    /// Timers that are new.
     pub timers: Vec<TimerRow>,
-    /// Timers that are gone.
     pub timers_removed: Vec<TimerId>,
     /// Stored values that the run refers to from now on.
     pub refers_to: Vec<Digest>,
@@ -30,19 +28,14 @@ pub struct IndexRows {
 /// A run in lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
-    /// Its id.
     pub run: RunId,
     /// What kind of run it is.
     pub kind: OpenEnum<RunKind>,
-    /// The workflow's name.
     pub workflow: String,
-    /// What it is about.
     pub feature: Option<String>,
     /// Its status, as the history has it.
     pub status: OpenEnum<Status>,
-    /// The phase it is in.
     pub phase: Option<String>,
-    /// When it began.
     pub created_at: Timestamp,
     /// When this row last changed.
     pub changed_at: Timestamp,
@@ -53,15 +46,10 @@ pub struct RunRow {
 /// A hold in lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HoldRow {
-    /// Its id.
     pub hold: HoldId,
-    /// Its run.
     pub run: RunId,
-    /// What kind of question it is.
     pub kind: OpenEnum<HoldKind>,
-    /// Where it stands.
     pub state: HoldState,
-    /// Its revision.
     pub revision: u32,
     /// When it was opened last.
     pub since: Timestamp,
@@ -72,11 +60,8 @@ pub struct HoldRow {
 /// A moment that a run waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimerRow {
-    /// Its id.
     pub timer: TimerId,
-    /// Its run.
     pub run: RunId,
-    /// When it is due.
     pub due: Timestamp,
     /// What for.
     pub kind: OpenEnum<TimerKind>,
@@ -84,13 +69,11 @@ pub struct TimerRow {
     pub target: String,
 }
 
-/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerKind {
     /// The next attempt of a task.
     Retry,
-    /// The deadline of a hold.
     Deadline,
     /// The next reminder of a hold.
     Remind,

@@ -22,7 +22,6 @@ use stored::StoredTaskRun;
 /// The phase under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRun {
-    /// The phase.
     pub id: PhaseId,
     /// Its place in the definition.
     pub position: usize,
@@ -30,15 +29,11 @@ pub struct PhaseRun {
     pub iteration: u32,
     /// What was said when it was asked for again.
     pub feedback: Option<String>,
-    /// When it began.
     pub started_at: Timestamp,
     /// Its tasks, once they are planned.
     pub tasks: Vec<TaskRun>,
-    /// Its gates.
     pub gates: Vec<GateRun>,
-    /// Its checkpoint.
     pub checkpoint: CheckpointRun,
-    /// Its gap check.
     #[serde(default)]
     pub gap: GapRun,
     /// What agents said to its scripts.
@@ -53,13 +48,10 @@ pub struct PhaseRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredTaskRun", into = "StoredTaskRun")]
 pub struct TaskRun {
-    /// The task.
     pub task: TaskId,
     /// The item of a fan-out that it works on.
     pub item: Option<String>,
-    /// Where it stands.
     pub state: TaskState,
-    /// How many attempts there were.
     pub attempts: u32,
     /// How many of them failed since it was last asked for.
     pub failures: u32,
@@ -69,7 +61,6 @@ pub struct TaskRun {
     pub hold: Option<HoldId>,
     /// When its last attempt began or ended.
     pub since: Option<Timestamp>,
-    /// The item itself.
     pub value: Option<StoredValue>,
     /// What it does, where the definition does not say.
     pub spec: Option<Box<Task>>,
@@ -119,7 +110,6 @@ pub struct Exchange {
 /// What a person said at a checkpoint that an agent had reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
-    /// In words.
     pub text: String,
     /// Whether issues were found with what was built.
     pub issues: bool,
@@ -485,7 +475,6 @@ impl PhaseRun {
         self.lookup.by_name.get(key.task.as_str())?.get(&key.item).copied()
     }
 
-    /// The key of a task.
     pub fn key(&self, index: usize) -> TaskKey {
         let task = &self.tasks[index];
         TaskKey { phase: self.id.clone(), iteration: self.iteration, task: task.task.clone(), item: task.item.clone() }

@@ -49,7 +49,6 @@ pub struct PipelineRun {
 /// When something was at work last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastAttempt {
-    /// When it began.
     pub began: Timestamp,
     /// When it ended; not yet when absent.
     pub ended: Option<Timestamp>,
@@ -69,7 +68,6 @@ pub enum PipelineEvent {
     Noted(Notes),
     /// It was looked for what a workstream left behind.
     ArtifactsFound {
-        /// The workstream.
         key: TaskKey,
         /// The files, relative to the root.
         paths: Vec<String>,
@@ -87,7 +85,6 @@ pub enum PipelineCommand {
     Note(Notes),
     /// It was looked for what a workstream left behind.
     ArtifactsFound {
-        /// The workstream.
         key: TaskKey,
         /// The files, relative to the root.
         paths: Vec<String>,
@@ -143,7 +140,6 @@ impl Verdict {
 /// A review of a pipeline before it begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Review {
-    /// What it came to.
     pub verdict: Verdict,
     /// How many findings must be mended before anything else.
     pub p0: u32,
@@ -186,9 +182,7 @@ impl Notes {
 /// A change in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
-    /// The file.
     pub file: String,
-    /// What was changed.
     pub change: String,
 }
 
@@ -209,9 +203,7 @@ pub struct Imported {
     pub pending: Vec<TaskId>,
     /// What workstreams had left behind.
     pub artifacts: BTreeMap<TaskId, Vec<String>>,
-    /// Gates that had passed.
     pub gates_passed: Vec<String>,
-    /// Gates that had not.
     pub gates_pending: Vec<String>,
     /// When it was written, as it says so.
     pub timestamp: Option<String>,
@@ -227,11 +219,9 @@ pub struct Imported {
 pub struct FileError {
     /// The workstream, or those of the phase whose gate failed.
     pub workstream: String,
-    /// What went wrong.
     pub message: String,
     /// The file in which it did.
     pub file: Option<String>,
-    /// The line in it.
     pub line: Option<u64>,
 }
 

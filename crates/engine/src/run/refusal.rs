@@ -6,41 +6,33 @@ use crate::run::command::Actor;
 use crate::run::state::{Decision, Run, Status, StepStatus, Superseded};
 use crate::time::Timestamp;
 
-/// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// Answers need a person.
     #[error("only a person may {what}, and {} is none", .actor.name)]
     PersonRequired {
-        /// What was tried.
         what: String,
-        /// Who tried.
         actor: Actor,
     },
     /// What runs inside a task may not decide about runs.
     #[error("this command runs inside task {task}, and what runs inside a task may not {what}")]
     InsideTask {
-        /// What was tried.
         what: String,
-        /// The task.
         task: String,
     },
     /// A person is believed only at a terminal.
     #[error("there is no controlling terminal, and without one nobody may {what}")]
     TerminalRequired {
-        /// What was tried.
         what: String,
     },
     /// A changed definition lacks what the run has done.
     #[error("the changed definition has no phase {phase}, which this run has reached")]
     PhaseVanished {
-        /// The phase.
         phase: PhaseId,
     },
     /// A changed definition has what the run has done in another order.
     #[error("the changed definition has phase {phase}, which this run has completed, after the phase under way")]
     PhaseMoved {
-        /// The phase.
         phase: PhaseId,
     },
     /// A changed definition would take back a question whose answer has still to be checked.
@@ -48,23 +40,18 @@ pub enum Refusal {
         "the answer to hold {hold} has not taken effect yet, and the changed definition no longer asks this question in the same way"
     )]
     AnswerUnchecked {
-        /// The hold.
         hold: HoldId,
     },
     /// There is no such hold in this run.
     #[error("there is no hold {hold} in this run")]
     HoldNotFound {
-        /// What was named.
         hold: HoldId,
     },
     /// The question was taken back.
     #[error("hold {hold} was taken back at {at}: {reason}{}", replaced_by_text(.now))]
     HoldVoided {
-        /// The hold.
         hold: HoldId,
-        /// Why.
         reason: String,
-        /// When.
         at: Timestamp,
         /// What took its place.
         now: Option<ReplacedBy>,
@@ -72,11 +59,9 @@ pub enum Refusal {
     /// The answer no longer counts, because an earlier one was changed.
     #[error("the answer to hold {hold} no longer counts: the answer to hold {by} was changed at {at}{}", replaced_by_text(.now))]
     AnswerSuperseded {
-        /// The hold.
         hold: HoldId,
         /// The hold whose answer was changed.
         by: HoldId,
-        /// When.
         at: Timestamp,
         /// What took its place.
         now: Option<ReplacedBy>,
@@ -84,15 +69,12 @@ pub enum Refusal {
     /// The hold no longer matters.
     #[error("hold {hold} no longer waits: the run has ended")]
     RunEnded {
-        /// What was named.
         hold: HoldId,
     },
     /// The same answer was given before: nothing to do.
     #[error("this answer was already given by {} at {at}", .by.name)]
     AlreadyAnswered {
-        /// Who gave it.
         by: Actor,
-        /// When.
         at: Timestamp,
     },
     /// Another answer was given before.
@@ -104,13 +86,11 @@ pub enum Refusal {
         given: String,
         /// Who gave the recorded one.
         by: Actor,
-        /// When.
         at: Timestamp,
     },
     /// What was seen is no longer what is there.
     #[error("hold {hold} has been opened again since: revision {given} was answered, revision {current} waits")]
     StaleRevision {
-        /// The hold.
         hold: HoldId,
         /// The revision that was seen.
         given: u32,
@@ -120,7 +100,6 @@ pub enum Refusal {
     /// The answer does not say what was seen.
     #[error("hold {hold} shows files, so its answer must name the revision that was seen: {hold}@{current}")]
     RevisionRequired {
-        /// The hold.
         hold: HoldId,
         /// The revision that waits.
         current: u32,
@@ -128,27 +107,21 @@ pub enum Refusal {
     /// The hold has no such option.
     #[error("\"{given}\" is no option of hold {hold}")]
     OptionNotFound {
-        /// The hold.
         hold: HoldId,
         /// The revision that waits, where it was to be answered.
         revision: Option<u32>,
-        /// What was given.
         given: String,
-        /// What there is.
         options: Vec<Choice>,
     },
     /// The option means nothing without words.
     #[error("\"{label}\" at hold {hold} needs words: what was found?")]
     FeedbackRequired {
-        /// The hold.
         hold: HoldId,
-        /// The option.
         label: String,
     },
     /// A person gave the answer, and that stands.
     #[error("{} gave this answer, so it stands; only what was answered without a person can be changed", .by.name)]
     AnsweredByPerson {
-        /// Who gave it.
         by: Actor,
     },
     /// The run is complete, so nothing of it can be changed.
@@ -157,7 +130,6 @@ pub enum Refusal {
     /// The task or gate is not part of what the run does now.
     #[error("{address} is not in the phase under way{}", .current.as_ref().map(|phase| format!(", which is {phase}")).unwrap_or_default())]
     NotInCurrentPhase {
-        /// The task or gate.
         address: String,
         /// The phase under way.
         current: Option<PhaseId>,
@@ -165,33 +137,27 @@ pub enum Refusal {
     /// An attempt is under way, and whoever drives the run decides about it.
     #[error("{address} is running, and what runs can be neither retried nor skipped")]
     StepRunning {
-        /// The task or gate.
         address: String,
     },
     /// There is nothing left to decide about the task or gate.
     #[error("{address} is {state} already")]
     StepDone {
-        /// The task or gate.
         address: String,
-        /// How it ended.
         state: StepStatus,
     },
     /// The task or gate has not run, so there is no attempt that could be repeated.
     #[error("{address} has not run yet, so there is nothing to retry")]
     NotStarted {
-        /// The task or gate.
         address: String,
     },
     /// The task or gate will be tried again in any case: nothing to do.
     #[error("{address} will be tried again already")]
     RetryPending {
-        /// The task or gate.
         address: String,
     },
     /// Whoever skips something says why.
     #[error("{address} is not skipped without a reason")]
     ReasonRequired {
-        /// The task or gate.
         address: String,
     },
     /// Only pipelines have reviews, notes and workstreams.
@@ -206,13 +172,11 @@ pub enum Refusal {
     /// A review has let the pipeline begin, and another one of the kind says nothing new.
     #[error("the review that was filed says {verdict} and lets the pipeline begin; only do_not_ship, or a person, changes that")]
     ReviewStands {
-        /// What it says.
         verdict: &'static str,
     },
     /// No more reviews may be filed.
     #[error("{attempts} reviews were filed, and no more are taken; a person may override them")]
     ReviewsSpent {
-        /// How many.
         attempts: u32,
     },
     /// Whoever overrides a review says why.
@@ -224,13 +188,11 @@ pub enum Refusal {
     /// A gate that a review asks for is there already.
     #[error("there is a gate {gate} already")]
     GateKnown {
-        /// Its id.
         gate: GateId,
     },
     /// The run has ended, and that cannot be changed.
     #[error("the run is {status} already")]
     Ended {
-        /// How it ended.
         status: Status,
     },
 }

@@ -24,9 +24,7 @@ use std::sync::Arc;
 /// A run, as far as its history has been applied. It may be ahead of the store by the commit that is being appended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its id.
     pub id: RunId,
-    /// What it is.
     pub kind: RunKind,
     /// Digest of the definition that is frozen with it.
     pub definition: Digest,
@@ -35,7 +33,6 @@ pub struct Run {
     pub workflow: Arc<Workflow>,
     /// The files that the definition was made from.
     pub files: Vec<FrozenFile>,
-    /// What it is about.
     pub feature: Option<String>,
     /// Flags, without their dashes.
     pub flags: Vec<String>,
@@ -45,7 +42,6 @@ pub struct Run {
     pub output_dir: String,
     /// Who drives it, or drove it last.
     pub driver: DriverId,
-    /// When it began.
     pub started_at: Timestamp,
     /// How many commits its history has.
     pub version: u64,
@@ -88,7 +84,6 @@ pub struct Run {
     pub refused_attempts: u32,
     /// Whether the process that drove it is being stopped, so that nothing new may start.
     pub stopping: bool,
-    /// How it ended.
     pub end: Option<End>,
     /// What its rows in lists say.
     pub listed: Listed,
@@ -157,19 +152,15 @@ pub(super) fn keeps_refused_attempt(last: u32, number: u32) -> bool {
 /// What a gap check found, and what followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapRecord {
-    /// The phase.
     pub phase: PhaseId,
     /// Which check in a row it was, counted from 1.
     pub round: u32,
     /// The word that the check gave.
     pub status: String,
-    /// What was missing.
     pub gaps: Vec<String>,
-    /// What followed.
     pub action: Option<GapAction>,
     /// The types of the agents that were called.
     pub agents: Vec<String>,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -185,7 +176,6 @@ pub struct Sessions {
 /// A session that can be gone on with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownSession {
-    /// Its id.
     pub id: String,
     /// The folder that it began in, relative to the root.
     pub dir: Option<String>,
@@ -229,7 +219,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -287,26 +276,20 @@ impl End {
 /// A file that a task left behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deliverable {
-    /// The task.
     pub key: TaskKey,
-    /// The file.
     pub file: OutputFile,
-    /// When the task was done.
     pub at: Timestamp,
 }
 
 /// A question that was settled, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The hold.
     pub hold: HoldId,
     /// Whether it was a declared checkpoint.
     pub checkpoint: bool,
     /// The phase that it lay in.
     pub phase: Option<PhaseId>,
-    /// The option.
     pub option: OptionId,
-    /// What people read on it.
     pub label: String,
     /// The word for what it did.
     pub action: String,
@@ -320,7 +303,6 @@ pub struct Decision {
     pub revision: u32,
     /// Who answered, and by which way.
     pub actor: Actor,
-    /// When it was answered.
     pub at: Timestamp,
     /// The option's number, counted from 1.
     pub number: usize,
@@ -349,20 +331,15 @@ pub struct Decision {
 pub struct Superseded {
     /// The hold whose answer was changed.
     pub by: HoldId,
-    /// When.
     pub at: Timestamp,
 }
 
 /// A question that was taken back before its answer took effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VoidedHold {
-    /// The hold.
     pub hold: HoldId,
-    /// What it was about.
     pub scope: Scope,
-    /// Why.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -383,9 +360,7 @@ pub(super) fn skip_list_of(decisions: &[Decision]) -> Vec<PhaseId> {
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedTask {
-    /// The task.
     pub task: TaskId,
-    /// How.
     pub state: TaskState,
 }
 
@@ -426,18 +401,14 @@ impl ConsecutiveAutomatic {
 /// An answer in advance and who gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenPresetAnswer {
-    /// The answer.
     pub preset: PresetAnswer,
-    /// Who gave it.
     pub actor: Actor,
 }
 
 /// What a run's rows in lists say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Where the run stands.
     pub status: Status,
-    /// The phase it is in.
     pub phase: Option<PhaseId>,
     /// When the row last changed.
     pub changed_at: Timestamp,

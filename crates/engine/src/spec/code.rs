@@ -61,7 +61,6 @@ crate::codes! {
         MainOnly = "main-only",
         /// A task that needs what is not there.
         UnknownTask = "unknown-task",
-        /// Tasks that need each other.
         DependencyCycle = "dependency-cycle",
         /// A phase that is not defined.
         UnknownPhase = "unknown-phase",

@@ -68,7 +68,6 @@ impl Reader {
         Self { before, all: false, parts: BTreeSet::new(), vars: BTreeMap::new(), faults: Vec::new() }
     }
 
-    /// What was found.
     pub(crate) fn finish(self) -> Result<Found, Vec<Fault>> {
         if !self.faults.is_empty() {
             return Err(self.faults);

@@ -26,7 +26,6 @@ pub enum IncludeError {
         /// How large it may be.
         most: usize,
     },
-    /// It is not text.
     #[error("it is not UTF-8 text")]
     NotText,
 }

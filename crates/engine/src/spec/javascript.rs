@@ -18,7 +18,6 @@ use std::ops::Range;
 pub(crate) struct Fault {
     /// A stable code.
     pub(crate) code: ProblemCode,
-    /// What is wrong.
     pub(crate) message: String,
     /// The bytes of the JavaScript that it is about.
     pub(crate) span: Range<usize>,

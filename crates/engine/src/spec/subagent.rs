@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An agent that shall work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subagent {
-    /// Its type.
     pub kind: String,
     /// What it is configured with.
     pub config: BTreeMap<String, Value>,
@@ -28,7 +27,6 @@ pub enum SubagentError {
     /// It names more agents than may be called.
     #[error("it names {named} agents, and there may be {MAX_SUBAGENTS}")]
     TooMany {
-        /// How many.
         named: usize,
     },
     /// An agent has no type.
@@ -37,17 +35,13 @@ pub enum SubagentError {
     /// The configuration of an agent is something else than a map.
     #[error("the `config` of agent `{kind}` must be a map of keys and values, not {found}")]
     ConfigNotAMap {
-        /// The agent's type.
         kind: String,
-        /// What it is.
         found: Value,
     },
     /// An agent would write elsewhere.
     #[error("the output path `{path}` of agent `{kind}` leads out of the output directory")]
     OutputOutside {
-        /// The agent's type.
         kind: String,
-        /// The path.
         path: String,
     },
 }

@@ -23,7 +23,6 @@ pub const MAX_TEXT: usize = 4 * super::MAX_BYTES;
 pub struct Node<'a> {
     /// The bytes of the file that it was made from.
     pub span: Range<usize>,
-    /// What it is.
     pub content: Rc<Content<'a>>,
     weight: Weight,
 }
@@ -44,7 +43,6 @@ pub enum Content<'a> {
 pub struct Scalar<'a> {
     /// What it says, after YAML's own rules for escapes and line breaks.
     pub text: Cow<'a, str>,
-    /// How it was written.
     pub(crate) style: ScalarStyle,
     /// Whether it was written without quotes, so that it may be a number, a truth value or nothing.
     pub(crate) plain: bool,
@@ -55,7 +53,6 @@ pub struct Scalar<'a> {
 pub struct Entry<'a> {
     /// The name.
     pub key: Cow<'a, str>,
-    /// Where the name stands.
     pub key_span: Range<usize>,
     /// What it stands for.
     pub value: Node<'a>,

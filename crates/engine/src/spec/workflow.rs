@@ -35,9 +35,7 @@ pub const ADAPTIVE_TASK: &str = "adaptive";
 /// A workflow: phases in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
-    /// Its name.
     pub name: String,
-    /// What it is for.
     pub description: Option<String>,
     /// The author's version of it.
     pub version: Option<String>,
@@ -51,7 +49,6 @@ pub struct Workflow {
     pub secrets: BTreeMap<String, SecretSource>,
     /// How many tasks may run at once; no limit when absent.
     pub max_parallel: Option<u32>,
-    /// The phases, in order.
     pub phases: Vec<Phase>,
     /// What is made from the context when all phases are done.
     #[serde(default)]
@@ -112,11 +109,9 @@ impl Mode {
 /// One step of a workflow: tasks, then gates, then perhaps a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Unique in the workflow.
     pub id: PhaseId,
     /// What people call it; the id when absent.
     pub name: Option<String>,
-    /// What it is for.
     pub description: Option<String>,
     /// Its tasks, in the order of the file; a main script is the task `main`, which needs all others.
     pub tasks: Vec<Task>,
@@ -156,13 +151,11 @@ pub struct Phase {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredTask", into = "StoredTask")]
 pub struct Task {
-    /// Unique in the phase.
     pub id: TaskId,
     /// What people call it; the id when absent.
     pub name: Option<String>,
     /// The tasks of the same phase that must be done first.
     pub needs: Vec<TaskId>,
-    /// What it does.
     pub work: Work,
     /// How long one attempt may take.
     pub timeout: Option<Duration>,
@@ -200,7 +193,6 @@ pub struct Task {
     pub shell: Option<Shell>,
 }
 
-/// What a task does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
@@ -235,7 +227,6 @@ impl Work {
 /// JavaScript, parsed once for errors and for what it reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script {
-    /// The source text.
     pub source: String,
     /// The parts of the context that it reads.
     pub reads: Reads,
@@ -298,7 +289,6 @@ pub enum OnFail {
 /// An automatic check: a command that must succeed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Unique in the phase.
     pub id: GateId,
     /// The shell command; a template.
     pub run: String,
@@ -318,7 +308,6 @@ pub struct Gate {
     /// What people call it; the id when absent.
     #[serde(default)]
     pub title: Option<String>,
-    /// The shell that runs it.
     #[serde(default)]
     pub shell: Option<Shell>,
 }
@@ -402,7 +391,6 @@ impl Workflow {
         own.or(phase.shell.as_ref()).or(self.shell.as_ref())
     }
 
-    /// A phase by its id.
     pub fn phase(&self, phase: &str) -> Option<&Phase> {
         self.phases.iter().find(|candidate| candidate.id.as_str() == phase)
     }
@@ -425,7 +413,6 @@ impl Gate {
         }
     }
 
-    /// What people call it.
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(self.id.as_str())
     }
@@ -479,7 +466,6 @@ impl Task {
         }
     }
 
-    /// What people call it.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
@@ -513,7 +499,6 @@ impl Phase {
         }
     }
 
-    /// What people call it.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
@@ -523,7 +508,6 @@ impl Phase {
         self.tasks.iter().any(|task| task.commit.is_some())
     }
 
-    /// A task by its id.
     pub fn task(&self, task: &str) -> Option<&Task> {
         self.tasks.iter().find(|candidate| candidate.id.as_str() == task)
     }
@@ -557,7 +541,6 @@ impl Phase {
         self.checkpoint.iter_mut().chain(tasks).flat_map(|checkpoint| &mut checkpoint.options)
     }
 
-    /// A gate by its id.
     pub fn gate(&self, gate: &str) -> Option<&Gate> {
         self.gates.iter().find(|candidate| candidate.id.as_str() == gate)
     }

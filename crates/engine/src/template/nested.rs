@@ -29,7 +29,6 @@ const SSH_VALUES: &str = "BbcDEeFIiJLlmOopQRSWw";
 /// Something in a command that is read as code once more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Code {
-    /// Where it is.
     pub(super) span: Range<usize>,
     /// What reads it: `sh -c`, `eval`.
     pub(super) reader: String,

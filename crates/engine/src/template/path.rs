@@ -15,7 +15,6 @@ pub(super) struct Path {
 /// What a path leads to.
 #[derive(Clone, Copy)]
 pub(super) enum Found<'v> {
-    /// Something that is there.
     Value(&'v Value),
     /// How long a list or text is.
     Length(usize),

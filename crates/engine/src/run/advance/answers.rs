@@ -86,7 +86,6 @@ pub(in crate::run) fn needs_recheck(hold: &Hold) -> bool {
     !hold.files.is_empty() && hold.chosen().is_some_and(|choice| choice.action.continues())
 }
 
-/// What an answer does.
 pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let Some(choice) = hold.chosen() else { return Vec::new() };
     let feedback = hold.answers.last().and_then(|answer| answer.feedback.clone()).filter(|text| !text.is_empty());

@@ -11,17 +11,13 @@ use std::collections::BTreeMap;
 /// How a run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Created {
-    /// Its id.
     pub run: RunId,
-    /// What it is.
     pub kind: RunKind,
-    /// Where it came from.
     pub origin: Origin,
     /// Digest of the compiled definition, which is a stored value.
     pub definition: Digest,
     /// The files that the definition was made from.
     pub files: Vec<FrozenFile>,
-    /// What it is about.
     pub feature: Option<String>,
     /// Flags, without their dashes.
     pub flags: Vec<String>,
@@ -29,7 +25,6 @@ pub struct Created {
     pub vars: BTreeMap<String, StoredValue>,
     /// Where outputs go, relative to the root.
     pub output_dir: String,
-    /// Who drives it.
     pub driver: DriverId,
     /// Whether it is left to whichever process drives in the background.
     #[serde(default)]
@@ -59,7 +54,6 @@ impl Created {
     }
 }
 
-/// What a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
@@ -70,7 +64,6 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Workflow => "workflow",
@@ -91,7 +84,6 @@ impl NamedVariants for RunKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// It is new.
     New,
     /// It was made from the state file of another tool.
     Imported(Box<Imported>),
@@ -102,7 +94,6 @@ pub enum Origin {
 /// Where another run stood that this one goes on from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forked {
-    /// The other run.
     pub parent: RunId,
     /// How many commits its history had.
     pub version: u64,
@@ -121,7 +112,6 @@ pub struct FrozenFile {
     pub digest: Digest,
 }
 
-/// An answer in advance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresetAnswer {
     /// A phase id, a task address or a hold id.

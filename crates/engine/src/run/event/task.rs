@@ -14,9 +14,7 @@ pub enum Requester {
     Task(TaskKey),
     /// That of a gap check.
     Gaps {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
 }
@@ -24,15 +22,12 @@ pub enum Requester {
 /// What a gap check found, and what follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapsChecked {
-    /// The phase.
     pub phase: PhaseId,
-    /// Its execution.
     pub iteration: u32,
     /// Which check of this phase it was, counted from 1.
     pub round: u32,
     /// The word that the check gave: `complete`, `incomplete`, or its own.
     pub status: String,
-    /// What is missing.
     pub gaps: Vec<String>,
     /// What follows; nothing when the work is whole.
     pub action: Option<GapAction>,
@@ -45,11 +40,9 @@ pub struct GapsChecked {
 /// A task that a phase will do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedTask {
-    /// The task.
     pub task: TaskId,
     /// The item of a fan-out that it works on.
     pub item: Option<String>,
-    /// The item itself.
     #[serde(default)]
     pub value: Option<StoredValue>,
     /// What it does, where the definition does not say.
@@ -73,7 +66,6 @@ impl PlannedTask {
 pub enum AttemptReason {
     /// The task had not run.
     First,
-    /// The last attempt failed.
     Retry,
     /// The last attempt was cut off.
     Interrupted,
@@ -92,7 +84,6 @@ pub enum AttemptReason {
 /// The session that an agent works in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStart {
-    /// Its id.
     pub id: String,
     /// Whether it was there before, so that it is gone on with.
     pub resume: bool,
@@ -103,9 +94,7 @@ pub struct SessionStart {
 pub struct OutputFile {
     /// Relative to the output directory.
     pub path: String,
-    /// Digest of its bytes.
     pub digest: Digest,
-    /// Its length in bytes.
     pub bytes: u64,
     /// Whether its bytes are a stored value, so that another machine can go on; else only the digest is known.
     pub stored: bool,
@@ -114,15 +103,12 @@ pub struct OutputFile {
 /// Why a task or gate failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of failure.
     pub kind: FailureKind,
-    /// In one line.
     pub message: String,
     /// The last lines of output, secrets masked.
     pub tail: String,
 }
 
-/// What kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
@@ -130,7 +116,6 @@ pub enum FailureKind {
     Exit(i32),
     /// A process was ended by this signal.
     Signal(i32),
-    /// It took too long.
     Timeout,
     /// A script threw, or used too much.
     Script,
@@ -160,7 +145,6 @@ pub enum FailureKind {
     Authentication,
 }
 
-/// The result of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConditionOutcome {
@@ -168,6 +152,5 @@ pub enum ConditionOutcome {
     True,
     /// The checkpoint is passed over.
     False,
-    /// It could not be evaluated.
     Error(String),
 }

@@ -5,10 +5,8 @@ use std::fmt;
 
 /// A closed list of values, each with the word that databases and JSON use for it.
 pub trait NamedVariants: Copy + Eq + 'static {
-    /// All of them.
     const ALL: &'static [Self];
 
-    /// The word for one.
     fn as_str(self) -> &'static str;
 }
 

@@ -13,7 +13,6 @@ pub(super) struct GateLookup {
     task_of: Vec<Option<usize>>,
     /// The gates of each task that has any.
     by_task: BTreeMap<usize, Vec<usize>>,
-    /// Gates that run.
     pub(super) running: BTreeSet<usize>,
     /// Gates of tasks that are done, which can start.
     pub(super) ready: BTreeSet<usize>,
@@ -105,7 +104,6 @@ impl PhaseRun {
         }
     }
 
-    /// Gates that run.
     pub fn running_gates(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.gates.running.iter().copied()
     }

@@ -19,7 +19,6 @@ pub enum Lifecycle {
 }
 
 impl Lifecycle {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Initialized, Self::InProgress, Self::Paused, Self::Failed, Self::Complete];
 
     /// The word for it in a state file.

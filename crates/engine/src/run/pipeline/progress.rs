@@ -12,7 +12,6 @@ use crate::spec::workflow::{Pipeline, PipelinePhase};
 pub struct PipelineProgress {
     /// The number of the current phase; 0 before the first.
     pub current_phase: u32,
-    /// The pipeline's status.
     pub status: Lifecycle,
     /// Workstreams that are done.
     pub completed: Vec<String>,
@@ -22,9 +21,7 @@ pub struct PipelineProgress {
     pub pending: Vec<String>,
     /// The files that completed workstreams left behind.
     pub artifacts: Vec<(String, Vec<String>)>,
-    /// Gates that have passed.
     pub gates_passed: Vec<String>,
-    /// Gates that have not passed.
     pub gates_pending: Vec<String>,
 }
 
@@ -33,7 +30,6 @@ pub struct PipelineProgress {
 pub struct PipelineFailure<'r> {
     /// The workstream that failed; all workstreams of the phase, with commas, where one of its gates failed.
     pub workstream: String,
-    /// What went wrong.
     pub message: &'r str,
     /// The end of what the failed work printed; empty where the run failed without any work failing.
     pub output: &'r str,

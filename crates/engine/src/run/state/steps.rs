@@ -17,7 +17,6 @@ pub enum TaskState {
     Running,
     /// It failed and will be tried again at a moment.
     Backoff {
-        /// The timer.
         timer: TimerId,
         /// The moment.
         due: Timestamp,
@@ -26,7 +25,6 @@ pub enum TaskState {
     Interrupted,
     /// Its last try failed.
     Failed(Failure),
-    /// It is done.
     Done,
     /// It counts as done.
     Skipped,
@@ -36,7 +34,6 @@ pub enum TaskState {
     Held,
     /// It is not done, and the run goes on without it.
     Omitted {
-        /// Why.
         reason: String,
         /// Whether that is because something that it needs failed.
         failed: bool,
@@ -108,11 +105,8 @@ pub enum StepStatus {
     Running,
     /// Its next attempt waits for a timer.
     Backoff,
-    /// It was cut off.
     Interrupted,
-    /// It failed.
     Failed,
-    /// It is done.
     Done,
     /// A person skipped it.
     Skipped,
@@ -130,14 +124,12 @@ pub enum StepStatus {
     Repeated,
     /// The agent of an attempt handed over to a person.
     HandedOver,
-    /// A gate passed.
     Passed,
     /// A person waived a gate.
     Waived,
 }
 
 impl StepStatus {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -169,7 +161,6 @@ impl std::fmt::Display for StepStatus {
 /// Where the gap check of a phase stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapRun {
-    /// Where it stands.
     pub state: GapState,
     /// The hold that asks about it.
     pub hold: Option<HoldId>,
@@ -188,7 +179,6 @@ pub enum GapState {
     Waived,
     /// It is not, and this follows.
     Open {
-        /// What follows.
         action: GapAction,
         /// What is missing, and what the check said.
         notes: Vec<String>,
@@ -198,7 +188,6 @@ pub enum GapState {
 /// What an agent said to a script that asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentQuery {
-    /// Whose script asked.
     pub requester: Requester,
     /// What was asked, as a JSON text.
     pub prompt: StoredValue,
@@ -209,11 +198,8 @@ pub struct AgentQuery {
 /// Where a gate stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRun {
-    /// Which gate.
     pub gate: GateId,
-    /// How many attempts there were.
     pub attempts: u32,
-    /// Where it stands.
     pub state: GateState,
     /// The hold that asks about its failure.
     pub hold: Option<HoldId>,
@@ -232,11 +218,8 @@ impl GateRun {
 pub enum GateState {
     /// It has not run, or will run again.
     Waiting,
-    /// It runs.
     Running,
-    /// It passed.
     Passed,
-    /// It failed.
     Failed(Failure),
     /// It failed, and a person let it pass.
     Waived,

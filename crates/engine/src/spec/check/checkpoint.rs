@@ -17,7 +17,6 @@ use crate::template::Roots;
 
 const ON_CONDITION_ERROR: [(&str, OnConditionError); 2] = [("show", OnConditionError::Show), ("skip", OnConditionError::Skip)];
 
-/// A checkpoint.
 pub(super) static CHECKPOINT: Format = Format {
     name: "checkpoint",
     what: "a checkpoint",

@@ -22,11 +22,9 @@ pub(in crate::spec) struct Format {
 
 /// One key of a map.
 pub(in crate::spec) struct Key {
-    /// How it is written.
     pub(in crate::spec) name: &'static str,
     /// Whether it must be there.
     pub(in crate::spec) presence: Presence,
-    /// What its value looks like.
     pub(in crate::spec) shape: Shape,
     /// What it means, in one sentence.
     pub(in crate::spec) about: &'static str,
@@ -53,13 +51,11 @@ pub(in crate::spec) enum Shape {
     Filled,
     /// A name that may stand in addresses, file names and commands.
     Id,
-    /// True or false.
     Boolean,
     /// Only true.
     True,
     /// A whole number between two others.
     Count(u32, u32),
-    /// A duration.
     Duration,
     /// One of a few words.
     Words(&'static [&'static str]),
@@ -87,7 +83,6 @@ pub(in crate::spec) enum Shape {
     Items,
     /// The name of a shell, or a command with a place for the script file.
     Shell,
-    /// Anything.
     Any,
     /// One of several shapes.
     AnyOf(&'static [Shape]),

@@ -21,7 +21,6 @@ const MAX_ITERATIONS: u32 = 1_000;
 /// After so many checks that found gaps a person is asked.
 const ITERATIONS: u32 = 3;
 
-/// A gap check.
 pub(super) static GAP_CHECK: Format = Format {
     name: "gap_check",
     what: "`gap_check`",
@@ -82,7 +81,6 @@ static ON_FAILURE: Format = Format {
     rule: None,
 };
 
-/// The finalization.
 pub(super) static FINALIZATION: Format = Format {
     name: "finalization",
     what: "`finalization`",

@@ -11,7 +11,6 @@ use crate::spec::workflow::{Gate, Task};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A gate.
 pub(super) static GATE: Format = Format {
     name: "gate",
     what: "a gate",

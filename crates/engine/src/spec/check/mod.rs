@@ -52,7 +52,6 @@ pub(super) use workflow::{WORKFLOW, workflow};
 /// What every check needs: the text of the file, for places inside scalars, and where problems go.
 pub struct Checker<'s, 'r> {
     source: &'s str,
-    /// Where problems go.
     pub report: &'r mut Report,
     /// Where lines begin, found once: a file may hold very many scripts.
     lines: Vec<usize>,

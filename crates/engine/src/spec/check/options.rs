@@ -18,7 +18,6 @@ const ACTIONS: [(&str, Kind); 4] = [
     ("abort", Kind::Abort),
 ];
 
-/// An option of a checkpoint.
 pub(super) static OPTION: Format = Format {
     name: "option",
     what: "an option",
@@ -94,7 +93,6 @@ pub fn default_choices(with_feedback: bool) -> Vec<Choice> {
 }
 
 impl Checker<'_, '_> {
-    /// The options of a checkpoint.
     pub(super) fn choices(&mut self, node: &Node<'_>, with_feedback: bool, order: Order<'_>) -> Vec<Choice> {
         let Some(items) = self.list(node, "`options`") else { return Vec::new() };
         if items.is_empty() {

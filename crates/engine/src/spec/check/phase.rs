@@ -20,7 +20,6 @@ use std::ops::Range;
 const BEHAVIORS: [(&str, Behavior); 3] =
     [("parallel", Behavior::Parallel), ("sequential", Behavior::Sequential), ("main-only", Behavior::MainOnly)];
 
-/// A phase.
 pub(super) static PHASE: Format = Format {
     name: "phase",
     what: "a phase",
@@ -119,7 +118,6 @@ impl Checker<'_, '_> {
         Found::Phase(self.phase(&fields, mode, order).map(Box::new))
     }
 
-    /// One phase.
     fn phase(&mut self, fields: &Fields<'_, '_>, mode: Mode, order: Order<'_>) -> Option<Phase> {
         let (shell, phase) = self.with_shell(fields, |checker| checker.phase_without_shell(fields, mode, order));
         phase.map(|phase| Phase { shell, ..phase })

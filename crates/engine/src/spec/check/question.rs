@@ -13,7 +13,6 @@ use crate::template::Roots;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The kinds of questions.
 pub(super) const QUESTIONS: [&str; 3] = ["verify", "decision", "action"];
 
 /// Keys that stand beside a question and say how it waits.

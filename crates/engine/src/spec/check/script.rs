@@ -20,7 +20,6 @@ impl Checker<'_, '_> {
         self.expression(node, "`condition`")
     }
 
-    /// An expression.
     pub(super) fn expression(&mut self, node: &Node<'_>, what: &str) -> Option<Script> {
         let source = self.text(node, what)?;
         let checked = javascript::expression(source);

@@ -15,7 +15,6 @@ use crate::time::parse_duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A subagent.
 pub(super) static SUBAGENT: Format = Format {
     name: "subagent",
     what: "a subagent",

@@ -24,7 +24,6 @@ const ON_INTERRUPT: [(&str, OnInterrupt); 3] =
 /// The most tries that a task may have.
 const MAX_ATTEMPTS: u32 = 1000;
 
-/// A task.
 pub(super) static TASK: Format = Format {
     name: "task",
     what: "a task",
@@ -112,9 +111,7 @@ static RETRY: Format = Format {
 
 /// A task as it stands in the file, its needs not yet looked up.
 pub(super) struct RawTask<'n, 'a> {
-    /// What it says.
     pub(super) task: Task,
-    /// Where its id stands.
     pub(super) id: &'n Node<'a>,
     /// What it says about needs; absent when it says nothing.
     pub(super) needs: Option<&'n Node<'a>>,

@@ -16,13 +16,11 @@ pub const MAX_ASKS: u32 = 3;
 pub struct AgentWork {
     /// Who: a name under `agents`, or the type of a subagent. The default agent works where none is configured under it.
     pub agent: Option<String>,
-    /// What it is told.
     pub prompt: Prompt,
     /// The file in the output directory that its work becomes; a template.
     pub output_path: Option<String>,
     /// The model it should be.
     pub model: Option<String>,
-    /// Which session it works in.
     pub session: Session,
     /// Tools that it may use.
     pub tools: Tools,

@@ -45,7 +45,6 @@ pub enum Join {
 /// A task that is done again and again until something holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Until {
-    /// What must hold.
     pub holds: UntilCondition,
     /// So many rounds at most; then the task has failed.
     pub limit: u32,
@@ -91,7 +90,6 @@ pub enum UntilCondition {
 pub struct Input {
     /// What people are told about it.
     pub description: Option<String>,
-    /// What it must be.
     pub kind: InputKind,
     /// What counts when it is not given.
     pub default: Option<Value>,
@@ -103,13 +101,9 @@ pub struct Input {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputKind {
-    /// A text.
     String,
-    /// A number.
     Number,
-    /// True or false.
     Boolean,
-    /// A list.
     List,
     /// One of these.
     Choice(Vec<String>),
@@ -145,13 +139,11 @@ pub enum Worktree {
 /// Why a value does not fit an input, as it completes "the input `size` …".
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InputError {
-    /// It is no number.
     #[error("must be a number, not {0}")]
     NotANumber(Value),
     /// It is neither true nor false.
     #[error("must be true or false, not {0}")]
     NotABoolean(Value),
-    /// It is no list.
     #[error("must be a list, not {0}")]
     NotAList(Value),
     /// It is none of the values that the workflow allows.
@@ -159,7 +151,6 @@ pub enum InputError {
     NotAChoice {
         /// Those that are allowed.
         choices: String,
-        /// What was given.
         given: Value,
     },
 }

@@ -24,9 +24,7 @@ pub struct GapCheck {
 /// A condition of a gap check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// What people call it.
     pub name: String,
-    /// The condition.
     pub check: Script,
 }
 
@@ -46,10 +44,8 @@ pub enum GapAction {
 }
 
 impl GapAction {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Retry, Self::SpawnAdditional, Self::Escalate, Self::Abort];
 
-    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Retry => "retry",

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 pub struct Pipeline {
     /// What it is known by, such as `PRD-009`; safe as a file name.
     pub prd: String,
-    /// What people call it.
     pub title: String,
     /// Its phases, in step with those of the workflow.
     pub phases: Vec<PipelinePhase>,
@@ -41,7 +40,6 @@ pub struct Pipeline {
 /// A phase as the file says it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PipelinePhase {
-    /// What people call it.
     pub name: String,
     /// Its workstreams, each a task of the workflow's phase.
     pub workstreams: Vec<TaskId>,
@@ -49,12 +47,10 @@ pub struct PipelinePhase {
     pub gates: Vec<GateId>,
 }
 
-/// A workstream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workstream {
     /// Its id, such as `WS1`; unique in the whole pipeline, and the id of its task.
     pub id: TaskId,
-    /// What people call it.
     pub name: String,
     /// Who works, where an agent does.
     #[serde(default)]
@@ -85,7 +81,6 @@ pub struct ManualGate {
     pub title: String,
     /// The phase whose checkpoint asks for it.
     pub phase: PhaseId,
-    /// What must hold.
     #[serde(default)]
     pub criteria: Option<String>,
     /// Its name, where the file names it by convention without defining it: the settings may have a command for it.
@@ -97,7 +92,6 @@ pub struct ManualGate {
 }
 
 impl Pipeline {
-    /// A workstream by its id.
     pub fn workstream(&self, id: &str) -> Option<&Workstream> {
         self.workstreams.iter().find(|workstream| workstream.id.as_str() == id)
     }

@@ -14,7 +14,6 @@ pub struct PlanPart {
     pub file: Option<String>,
     /// The phase that its tasks stand in.
     pub phase: PhaseId,
-    /// Its tasks, in order.
     pub tasks: Vec<TaskId>,
     /// Where the plan says that its summary goes, under the root; beside the plan when absent.
     pub summary: Option<String>,

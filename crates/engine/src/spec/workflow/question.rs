@@ -25,7 +25,6 @@ pub enum Question {
 }
 
 impl Question {
-    /// The word for its kind.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Verify(_) => "verify",
@@ -68,7 +67,6 @@ impl Question {
 /// Whether something works as it should.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
-    /// What was done.
     pub built: String,
     /// How to find out, in order.
     pub steps: Vec<String>,
@@ -94,7 +92,6 @@ pub struct Decision {
 pub struct DecisionOption {
     /// What an answer names.
     pub id: OptionId,
-    /// What people call it.
     pub name: String,
     /// What speaks for it.
     pub pros: Option<String>,
@@ -154,9 +151,7 @@ pub struct WaitSettings {
 /// How long a question waits, and what happens then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// How long.
     pub after: Duration,
-    /// What happens then.
     pub then: OnDeadline,
 }
 
@@ -173,7 +168,6 @@ pub enum OnDeadline {
 }
 
 impl OnDeadline {
-    /// The word for it.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Answer(_) => "answer",
