@@ -87,7 +87,7 @@ fn why_reports_an_exhausted_budget_and_possible_actions() {
     let why = project.run(&["why", "shown"]).stdout;
     for part in [
         "allows nothing more by itself",
-        "! $0.25 of $0.20 are spent",
+        "! $0.25 of $0.20 spent",
         "allows as much again",
         "\"Go on with as much again\" --resume",
     ] {

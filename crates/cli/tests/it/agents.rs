@@ -157,7 +157,7 @@ phases:
     let project = project(flow, &[("claude.sh", KNOWN)]);
     let output = project.run(&["run", "flow.yaml"]);
     ended(&output, 3);
-    assert!(output.stderr.contains("$1.20 of $1.00 are spent"), "{}", output.stderr);
+    assert!(output.stderr.contains("$1.20 of $1.00 spent"), "{}", output.stderr);
     let run = project.newest();
     assert_eq!(project.events(&run, "task_finished").len(), 2);
     assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
@@ -213,7 +213,7 @@ phases:
     ended(&output, 0);
     assert!(output.stderr.contains("May work/two go on with as much again?"), "{}", output.stderr);
     let opened = project.events(&project.newest(), "hold_opened");
-    assert_eq!(opened[0]["notes"], json!(["the cost of one attempt is not known"]));
+    assert_eq!(opened[0]["notes"], json!(["the cost of one attempt is unknown"]));
 }
 
 #[test]

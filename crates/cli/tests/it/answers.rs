@@ -106,7 +106,7 @@ fn an_unknown_option_is_bad_input_and_lists_the_options() {
 exit 4
 --- stdout
 --- stderr
-error[option-not-found]: "lgtm" is no option of hold [HOLD]
+error[option-not-found]: "lgtm" is not an option of hold [HOLD]
 help: its options are
       1. Looks good
       2. Again (with feedback)

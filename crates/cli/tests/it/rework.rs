@@ -124,9 +124,9 @@ phases:
     assert_eq!(project.run(&["answer", &left, "issues", "--feedback", "no", "--resume"]).code, Some(3));
     let late = project.run(&["answer", &right, "approved"]);
     assert_eq!(late.code, Some(3), "{late:?}");
-    assert!(late.stderr.contains("was taken back at"), "{}", late.stderr);
+    assert!(late.stderr.contains("was voided at"), "{}", late.stderr);
     assert!(late.stderr.contains("what it is about is done again"), "{}", late.stderr);
-    assert!(late.stderr.contains("asks the same now"), "{}", late.stderr);
+    assert!(late.stderr.contains("asks the same question now"), "{}", late.stderr);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct Commit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
     /// Written by a later release.
-    #[error("commit {version} has format {format}, and this release of Lockgate reads up to {FORMAT}; use a newer release")]
+    #[error("commit {version} has format {format}, but this release of Lockgate reads up to {FORMAT}; use a newer release")]
     Newer {
         version: u64,
         format: u8,
@@ -61,7 +61,7 @@ impl SealedCommit {
             None => Err(damaged("it is empty".into())),
             Some((&FORMAT, rest)) => rmp_serde::from_slice(rest).map_err(|error| damaged(error.to_string())),
             Some((&format, _)) if format > FORMAT => Err(CommitError::Newer { version: self.version, format }),
-            Some((&format, _)) => Err(damaged(format!("there is no format {format}"))),
+            Some((&format, _)) => Err(damaged(format!("unknown format {format}"))),
         }
     }
 

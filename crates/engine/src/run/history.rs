@@ -29,13 +29,13 @@ pub enum HistoryError {
     #[error(transparent)]
     ApplyError(#[from] ApplyError),
     /// The history does not begin as one must.
-    #[error("the history does not begin with the run's creation")]
+    #[error("the history does not start with the creation of the run")]
     NoBeginning,
     /// A definition that was accepted later must be offered first, with [`Run::offer`].
-    #[error("the accepted definition {0} is not at hand")]
+    #[error("the accepted definition {0} was not provided")]
     DefinitionNeeded(Digest),
     /// The state of another run that this one goes on from must be given, with [`Run::first_from`].
-    #[error("the state {0} that the run goes on from is not at hand")]
+    #[error("the state {0} from which the run continues was not provided")]
     StateNeeded(Digest),
     /// A folded state or definition cannot be read.
     #[error("the stored {what} cannot be read: {detail}")]
@@ -201,7 +201,7 @@ impl Run {
     pub fn attach(&mut self, workflow: Arc<Workflow>) -> Result<(), HistoryError> {
         if let Some(phase) = &mut self.current {
             let declared = workflow.phases.get(phase.position);
-            phase.look_up(declared.ok_or_else(|| ApplyError("the phase under way is not in the definition".into()))?);
+            phase.look_up(declared.ok_or_else(|| ApplyError("the current phase is not in the definition".into()))?);
         }
         self.workflow = workflow;
         Ok(())
@@ -303,7 +303,7 @@ fn from_bytes<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &'static str) 
     let unreadable = |detail: String| HistoryError::Unreadable { what, detail };
     match bytes.split_first() {
         Some((&STATE_FORMAT, rest)) => rmp_serde::from_slice(rest).map_err(|error| unreadable(error.to_string())),
-        Some((format, _)) => Err(unreadable(format!("it has format {format}, and this release reads {STATE_FORMAT}"))),
+        Some((format, _)) => Err(unreadable(format!("it has format {format}, but this release reads {STATE_FORMAT}"))),
         None => Err(unreadable("it is empty".into())),
     }
 }

@@ -9,19 +9,19 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// Answers need a person.
-    #[error("only a person may {what}, and {} is none", .actor.name)]
+    #[error("only a person may {what}, and {} is not a person", .actor.name)]
     PersonRequired {
         what: String,
         actor: Actor,
     },
     /// What runs inside a task may not decide about runs.
-    #[error("this command runs inside task {task}, and what runs inside a task may not {what}")]
+    #[error("this command runs inside task {task}; commands inside a task may not {what}")]
     InsideTask {
         what: String,
         task: String,
     },
     /// A person is believed only at a terminal.
-    #[error("there is no controlling terminal, and without one nobody may {what}")]
+    #[error("there is no controlling terminal, and this project requires one to {what}")]
     TerminalRequired {
         what: String,
     },
@@ -31,7 +31,7 @@ pub enum Refusal {
         phase: PhaseId,
     },
     /// A changed definition has what the run has done in another order.
-    #[error("the changed definition has phase {phase}, which this run has completed, after the phase under way")]
+    #[error("the changed definition moves the completed phase {phase} after the current phase")]
     PhaseMoved {
         phase: PhaseId,
     },
@@ -48,7 +48,7 @@ pub enum Refusal {
         hold: HoldId,
     },
     /// The question was taken back.
-    #[error("hold {hold} was taken back at {at}: {reason}{}", replaced_by_text(.now))]
+    #[error("hold {hold} was voided at {at}: {reason}{}", replaced_by_text(.now))]
     HoldVoided {
         hold: HoldId,
         reason: String,
@@ -67,7 +67,7 @@ pub enum Refusal {
         now: Option<ReplacedBy>,
     },
     /// The hold no longer matters.
-    #[error("hold {hold} no longer waits: the run has ended")]
+    #[error("hold {hold} is no longer open: the run has ended")]
     RunEnded {
         hold: HoldId,
     },
@@ -89,7 +89,7 @@ pub enum Refusal {
         at: Timestamp,
     },
     /// What was seen is no longer what is there.
-    #[error("hold {hold} has been opened again since: revision {given} was answered, revision {current} waits")]
+    #[error("hold {hold} was reopened: you answered revision {given}, but revision {current} is open")]
     StaleRevision {
         hold: HoldId,
         /// The revision that was seen.
@@ -98,14 +98,14 @@ pub enum Refusal {
         current: u32,
     },
     /// The answer does not say what was seen.
-    #[error("hold {hold} shows files, so its answer must name the revision that was seen: {hold}@{current}")]
+    #[error("hold {hold} shows files, so the answer must name the revision that you saw: {hold}@{current}")]
     RevisionRequired {
         hold: HoldId,
         /// The revision that waits.
         current: u32,
     },
     /// The hold has no such option.
-    #[error("\"{given}\" is no option of hold {hold}")]
+    #[error("\"{given}\" is not an option of hold {hold}")]
     OptionNotFound {
         hold: HoldId,
         /// The revision that waits, where it was to be answered.
@@ -114,13 +114,13 @@ pub enum Refusal {
         options: Vec<Choice>,
     },
     /// The option means nothing without words.
-    #[error("\"{label}\" at hold {hold} needs words: what was found?")]
+    #[error("\"{label}\" at hold {hold} requires feedback: describe what you found")]
     FeedbackRequired {
         hold: HoldId,
         label: String,
     },
     /// A person gave the answer, and that stands.
-    #[error("{} gave this answer, so it stands; only what was answered without a person can be changed", .by.name)]
+    #[error("{} gave this answer, so it is final; only automatic answers can be changed", .by.name)]
     AnsweredByPerson {
         by: Actor,
     },
@@ -128,19 +128,19 @@ pub enum Refusal {
     #[error("the run is complete, so its answers can no longer be changed in place")]
     ChangeNeedsFork,
     /// The task or gate is not part of what the run does now.
-    #[error("{address} is not in the phase under way{}", .current.as_ref().map(|phase| format!(", which is {phase}")).unwrap_or_default())]
+    #[error("{address} is not in the current phase{}", .current.as_ref().map(|phase| format!(" ({phase})")).unwrap_or_default())]
     NotInCurrentPhase {
         address: String,
         /// The phase under way.
         current: Option<PhaseId>,
     },
     /// An attempt is under way, and whoever drives the run decides about it.
-    #[error("{address} is running, and what runs can be neither retried nor skipped")]
+    #[error("{address} is running; a running task or gate cannot be retried or skipped")]
     StepRunning {
         address: String,
     },
     /// There is nothing left to decide about the task or gate.
-    #[error("{address} is {state} already")]
+    #[error("{address} is already {state}")]
     StepDone {
         address: String,
         state: StepStatus,
@@ -151,47 +151,47 @@ pub enum Refusal {
         address: String,
     },
     /// The task or gate will be tried again in any case: nothing to do.
-    #[error("{address} will be tried again already")]
+    #[error("{address} is already scheduled to run again")]
     RetryPending {
         address: String,
     },
     /// Whoever skips something says why.
-    #[error("{address} is not skipped without a reason")]
+    #[error("skipping {address} requires a reason")]
     ReasonRequired {
         address: String,
     },
     /// Only pipelines have reviews, notes and workstreams.
-    #[error("the run is no pipeline: it was not begun from an EXECUTION-SPEC")]
+    #[error("the run is not a pipeline: it was not started from an EXECUTION-SPEC")]
     NotAPipeline,
     /// The review of a pipeline lets nothing begin.
-    #[error("the review says do_not_ship, so nothing begins")]
+    #[error("the review says do_not_ship, so the pipeline does not start")]
     NotReviewed,
     /// A review counts only before anything has begun.
-    #[error("the pipeline has begun already, and a review comes before that")]
+    #[error("the pipeline has already started; file a review before it starts")]
     ReviewTooLate,
     /// A review has let the pipeline begin, and another one of the kind says nothing new.
-    #[error("the review that was filed says {verdict} and lets the pipeline begin; only do_not_ship, or a person, changes that")]
+    #[error("the filed review says {verdict}, which allows the pipeline to start; only a do_not_ship review or a person can change that")]
     ReviewStands {
         verdict: &'static str,
     },
     /// No more reviews may be filed.
-    #[error("{attempts} reviews were filed, and no more are taken; a person may override them")]
+    #[error("{attempts} reviews were filed, which is the limit; a person can override them")]
     ReviewsSpent {
         attempts: u32,
     },
     /// Whoever overrides a review says why.
-    #[error("a review is not overridden without a reason")]
+    #[error("overriding a review requires a reason")]
     NoOverrideReason,
     /// A review that asks for gates names them.
-    #[error("the verdict is ship_with_gates, and no gate is named")]
+    #[error("the verdict is ship_with_gates, but no gate is named")]
     NoGatesNamed,
     /// A gate that a review asks for is there already.
-    #[error("there is a gate {gate} already")]
+    #[error("gate {gate} already exists")]
     GateKnown {
         gate: GateId,
     },
     /// The run has ended, and that cannot be changed.
-    #[error("the run is {status} already")]
+    #[error("the run is already {status}")]
     Ended {
         status: Status,
     },
@@ -208,8 +208,8 @@ pub enum ReplacedBy {
 
 fn replaced_by_text(now: &Option<ReplacedBy>) -> String {
     match now {
-        Some(ReplacedBy::Open(hold)) => format!("; hold {hold} asks the same now"),
-        Some(ReplacedBy::Answered(hold)) => format!("; hold {hold} asked the same later and has its answer"),
+        Some(ReplacedBy::Open(hold)) => format!("; hold {hold} asks the same question now"),
+        Some(ReplacedBy::Answered(hold)) => format!("; hold {hold} asked the same question later and was answered"),
         None => String::new(),
     }
 }

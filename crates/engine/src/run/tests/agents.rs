@@ -39,7 +39,7 @@ fn an_exhausted_budget_asks_once_for_all_waiting_tasks_and_releases_them_togethe
     end(&mut harness, well(), report(Some(10), "s"));
     assert_eq!(harness.run.status(), Status::Waiting);
     assert_eq!(harness.hold().scope.addresses(), ["one/b", "one/c"]);
-    assert_eq!(harness.hold().notes, ["$0.00 of $0.00 are spent"]);
+    assert_eq!(harness.hold().notes, ["$0.00 of $0.00 spent"]);
     harness.answer("go-on", None);
     assert_eq!(harness.started(), ["one/a", "one/b", "one/c"]);
     end(&mut harness, well(), report(Some(1), "s"));
@@ -56,7 +56,7 @@ fn unknown_usage_such_as_of_an_interrupted_attempt_is_asked_about() {
     definition.phases[0].tasks[0].on_interrupt = OnInterrupt::Rerun;
     let mut harness = Harness::new(definition);
     harness.tell(person(), CommandKind::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
-    assert_eq!(harness.hold().notes, ["the cost of one attempt is not known"]);
+    assert_eq!(harness.hold().notes, ["the cost of one attempt is unknown"]);
     harness.answer("Count as done", None);
     assert_eq!(harness.run.status(), Status::Complete);
 }

@@ -37,7 +37,7 @@ fn a_token_budget_allows_work_until_all_tokens_are_used() {
     assert_eq!(harness.run.status(), Status::Running, "one token is left, and nothing limits the cost");
     end(&mut harness, used(None, Some(1)), 1000);
     assert_eq!(harness.hold().kind, HoldKind::Budget);
-    assert_eq!(harness.hold().notes, ["4 of 4 tokens are used"]);
+    assert_eq!(harness.hold().notes, ["4 of 4 tokens used"]);
     let prompt = "The budget of this run allows nothing more by itself. May one/c go on with as much again?";
     assert_eq!(harness.hold().prompt, prompt);
 }
@@ -46,7 +46,7 @@ fn a_token_budget_allows_work_until_all_tokens_are_used() {
 fn unknown_token_usage_is_asked_about_once() {
     let mut harness = Harness::new(Workflow { budget: Budget { max_tokens: Some(4), ..Budget::default() }, ..agents() });
     end(&mut harness, used(Some(1), None), 1000);
-    assert_eq!(harness.hold().notes, ["the number of tokens of one attempt is not known"]);
+    assert_eq!(harness.hold().notes, ["the number of tokens of one attempt is unknown"]);
     harness.answer("go-on", None);
     end(&mut harness, used(Some(1), Some(1)), 1000);
     assert_eq!(harness.started(), ["one/a", "one/b", "one/c"], "a person has accepted the attempt that is not known");
@@ -58,7 +58,7 @@ fn several_attempts_of_unknown_cost_are_counted() {
     end(&mut harness, used(None, Some(1)), 1000);
     harness.answer("go-on", None);
     end(&mut harness, used(None, Some(1)), 1000);
-    assert_eq!(harness.hold().notes, ["the cost of 2 attempts is not known"]);
+    assert_eq!(harness.hold().notes, ["the cost of 2 attempts is unknown"]);
 }
 
 #[test]
