@@ -1,4 +1,4 @@
-//! Questions: those of the workflow, and those that come up by themselves: what was cut off, what failed, what is missing.
+//! Questions: those of the workflow, and those about interruptions, failures, gaps, budgets and logins.
 
 use super::rework::person_answered;
 use crate::hold::{
@@ -15,7 +15,7 @@ use crate::spec::workflow::question::MAX_AUTOMATIC_REPEATS;
 use crate::spec::workflow::{Check, Checkpoint, Deadline, OnDeadline, Question, WaitSettings};
 use crate::time::Timestamp;
 
-/// So many tasks are named in a question about a budget.
+/// How many tasks a question about a budget names.
 const NAMED: usize = 8;
 
 pub(in crate::run) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
@@ -69,7 +69,7 @@ fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, op
     }))
 }
 
-/// A declared checkpoint was made ready: its question waits from now on.
+/// Opens the hold of a declared checkpoint that is ready to be shown.
 pub(in crate::run) fn ask(
     run: &Run,
     scope: Scope,
@@ -94,7 +94,7 @@ pub(in crate::run) fn ask(
         Scope::Tasks(keys) => keys.first(),
         Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
     };
-    // Where a person has answered, no default takes the place of what they said.
+    // If a person has answered before, no default overrides them.
     if asked_before.is_some_and(|key| person_answered(run, key)) {
         terms.default = None;
     }
@@ -118,7 +118,7 @@ pub(in crate::run) fn ask(
     }))
 }
 
-/// How a checkpoint waits once it was answered without a person too often in such a way that a phase ran again: for a person.
+/// The settings of a checkpoint after automatic answers have repeated a phase too often: it waits for a person.
 fn for_a_person(checkpoint: &Checkpoint) -> (WaitSettings, Option<String>) {
     let repeats = |option: &OptionId| {
         let chosen = checkpoint.options.iter().find(|choice| choice.id == *option);
@@ -135,7 +135,7 @@ fn for_a_person(checkpoint: &Checkpoint) -> (WaitSettings, Option<String>) {
     (WaitSettings { default, deadline, remind, person_only, proposed }, Some(note))
 }
 
-/// What was answered when a task asked the same before.
+/// The answer to the same question of a task, when it was asked before.
 fn previous(run: &Run, key: &TaskKey, checkpoint: &Checkpoint) -> Option<Box<Answer>> {
     let of_key = |decision: &&Decision| decision.task.as_ref().is_some_and(|task| task.address() == key.address());
     let decision = run.decisions.iter().filter(of_key).rfind(|decision| decision.checkpoint)?;
@@ -154,7 +154,7 @@ fn terms(
 ) -> Terms {
     let rule = HoldKind::of(checkpoint.question.as_ref()).policy().and_then(|kind| run.workflow.policy.rule(kind));
     let first = || checkpoint.options.iter().find(|choice| choice.action == Action::Continue).map(|choice| choice.id.clone());
-    // Policy stands in for a person who lets the run go on: it never repeats or ends anything.
+    // Policy replaces a person who would let the run continue. It never repeats or ends anything.
     let declared = proposed.as_ref().or(default.as_ref());
     let declared = declared.filter(|id| checkpoint.options.iter().any(|choice| choice.id == **id && choice.action.continues()));
     let check = match &presentation.question {
@@ -178,7 +178,7 @@ fn terms(
     }
 }
 
-/// A login is missing: a person is asked for it, and what needs it waits.
+/// Asks a person for a missing login. Tasks that need it wait.
 pub(in crate::run) fn ask_for_login(
     run: &Run,
     key: &TaskKey,
@@ -206,7 +206,7 @@ pub(in crate::run) fn ask_for_login(
     Event::HoldOpened(Box::new(opened))
 }
 
-/// An agent reached a checkpoint: a person is asked what it asks, and it goes on with the answer.
+/// Asks a person the question of an agent at a checkpoint. The agent continues with the answer.
 pub(in crate::run) fn ask_for_agent(run: &Run, key: &TaskKey, handover: &Handover, ids: &mut IdSource) -> Event {
     let topic = Topic::Handover(Box::new(handover.clone()));
     let prompt = match handover.details.lines().map(str::trim).find(|line| !line.is_empty()) {
@@ -216,7 +216,7 @@ pub(in crate::run) fn ask_for_agent(run: &Run, key: &TaskKey, handover: &Handove
     about_handover(run, key, topic.kind(), prompt, (handover_options(handover), Vec::new()), Some(topic), ids)
 }
 
-/// Commits that an agent named are not there: a person is asked whether the next one goes on all the same.
+/// Asks a person whether an agent should continue although commits named by the previous one do not exist.
 pub(in crate::run) fn ask_about_commits(
     run: &Run,
     key: &TaskKey,
@@ -261,7 +261,7 @@ fn about_handover(
     Event::HoldOpened(Box::new(opened))
 }
 
-/// What is asked, with how far the run is.
+/// The question, with the progress of the run.
 fn asked(run: &Run, title: Option<String>, topic: Topic) -> HoldQuestion {
     let (done, total) = run.progress();
     let phase = || run.current.as_ref().map(|phase| run.workflow.phases[phase.position].title().to_owned());

@@ -1,4 +1,4 @@
-//! What a person asks of single tasks and gates: another attempt, or to let it count as done.
+//! Overrides by a person for single tasks and gates: retry and skip.
 
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope};
 use crate::id::{HoldId, IdSource, StepKey, TaskKey};
@@ -9,7 +9,7 @@ use crate::run::phase::PhaseRun;
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, GateRun, GateState, Run, StepStatus, TaskState};
 
-/// A person asks for a new attempt.
+/// A person requests a new attempt.
 pub(super) fn retry(run: &Run, envelope: &Envelope, step: &StepKey, cut_off: Option<u32>) -> Result<Vec<Event>, Refusal> {
     envelope.caller.may_decide("retry a task")?;
     refuse_ended(run)?;
@@ -31,7 +31,7 @@ pub(super) fn retry(run: &Run, envelope: &Envelope, step: &StepKey, cut_off: Opt
     Ok(events)
 }
 
-/// A person lets a task count as done, or waives a gate.
+/// A person marks a task as done, or waives a gate.
 pub(super) fn skip(
     run: &Run,
     envelope: &Envelope,
@@ -61,7 +61,7 @@ pub(super) fn skip(
     Ok(events)
 }
 
-/// A run that has ended for good stays as it is; one that failed can go on.
+/// Refuses a run that has ended for good. A failed run can continue.
 fn refuse_ended(run: &Run) -> Result<(), Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: end.status() }),
@@ -69,7 +69,7 @@ fn refuse_ended(run: &Run) -> Result<(), Refusal> {
     }
 }
 
-/// A task or gate of the phase under way.
+/// A task or gate of the current phase.
 struct Found<'r> {
     phase: &'r PhaseRun,
     what: What<'r>,
@@ -80,19 +80,17 @@ enum What<'r> {
     Gate(&'r GateRun),
 }
 
-/// Where something stands, as far as it matters to a person who would move it.
+/// The state of a task or gate, as far as it matters for an override.
 enum Standing {
     /// It never ran, and will.
     NotStarted,
     /// It ran, and will run again by itself.
     Again,
-    /// An attempt is under way.
     Running,
-    /// An attempt was under way when its driver died; for tasks, what records that.
+    /// An attempt was running when its driver died; for tasks, with the event that records that.
     CutOff(Option<Event>),
-    /// It failed or was cut off.
+    /// It failed or was interrupted.
     Stopped,
-    /// There is nothing left to do.
     Done(StepStatus),
 }
 
@@ -141,7 +139,7 @@ impl Found<'_> {
             What::Gate(gate) => match &gate.state {
                 GateState::Waiting if gate.attempts == 0 => Standing::NotStarted,
                 GateState::Waiting => Standing::Again,
-                // A gate that was under way when its driver was stopped has no event of its own that says so.
+                // A gate that was running when its driver was stopped has no event that says so.
                 GateState::Running if run.stopping || cut_off == Some(gate.attempts) => Standing::CutOff(None),
                 GateState::Running => Standing::Running,
                 GateState::Failed(_) => Standing::Stopped,
@@ -151,8 +149,8 @@ impl Found<'_> {
     }
 }
 
-/// Takes back the question about it, which has lost its subject; where that was about others too, they are asked about anew.
-/// An answer that was there first stands.
+/// Voids the question about it, which has lost its subject. If the question was about others too, they are asked about again. An
+/// answer that was recorded first still counts.
 fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     let Some(hold) = found.hold().and_then(|hold| run.holds.get(hold)) else { return Ok(Vec::new()) };
     match hold.state {
@@ -203,7 +201,7 @@ fn answered_before(hold: &Hold, wanted: &Action) -> Refusal {
     Refusal::AnswerConflict { recorded: chosen.label.clone(), given: given.unwrap_or_default(), by, at }
 }
 
-/// A run that had failed stays so when something else failed too; resuming tries that again.
+/// A failed run stays failed if something else failed too. Resuming retries that.
 fn still_failed(run: &Run, found: &Found<'_>) -> Option<Event> {
     if !matches!(run.end, Some(End::Failed(_))) {
         return None;
