@@ -114,7 +114,7 @@ fn gaps(run: &Run, phase: &PhaseRun, ids: &mut IdSource) -> Vec<Event> {
         }
         GapAction::Escalate | GapAction::SpawnAdditional => vec![ask_about_gaps(&phase.id, phase.iteration, notes, ids)],
         GapAction::Abort => {
-            vec![Event::Failed { message: format!("the work of phase {} is not whole: {}", phase.id, notes.join("; ")) }]
+            vec![Event::Failed { message: format!("the work of phase {} is incomplete: {}", phase.id, notes.join("; ")) }]
         }
     }
 }

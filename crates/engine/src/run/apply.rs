@@ -157,7 +157,7 @@ impl Run {
                 self.touched.refers_to.extend(text.stored());
                 let agent_queries = &mut self.current_phase_mut()?.agent_queries;
                 let asked = agent_queries.iter_mut().rfind(|query| query.requester == *requester && query.text.is_none());
-                asked.ok_or_else(|| ApplyError("nobody asked for this thought".into()))?.text = Some(text.clone());
+                asked.ok_or_else(|| ApplyError("no script made this query".into()))?.text = Some(text.clone());
                 if let Some(report) = agent {
                     self.record_query_usage(requester, report);
                 }
@@ -262,10 +262,10 @@ impl Run {
             Event::AttemptRefused(refused) => {
                 self.refused_attempts = refused.number.max(self.refused_attempts.saturating_add(1));
                 let who = entry.actor.as_deref().and_then(|actor| actor.inside_task.clone());
-                let who = who.map_or_else(|| "somebody".to_owned(), |task| format!("task {task}"));
+                let who = who.map_or_else(|| "someone".to_owned(), |task| format!("task {task}"));
                 self.warn(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));
                 if refused.number > REFUSED_ATTEMPTS_KEPT {
-                    self.warn(format!("at least {} attempts to decide about this run were refused", refused.number));
+                    self.warn(format!("at least {} attempts to make a decision about this run were refused", refused.number));
                 }
             }
             Event::PhaseCompleted { phase, .. } => {
@@ -339,12 +339,12 @@ impl Run {
                 if let PipelineEvent::Reviewed(_) = &**pipeline_event {
                     self.clear_failure();
                 }
-                let known = self.pipeline.as_mut().ok_or_else(|| ApplyError("the run is no pipeline".into()))?;
+                let known = self.pipeline.as_mut().ok_or_else(|| ApplyError("the run is not a pipeline".into()))?;
                 known.apply(pipeline_event);
                 if let PipelineEvent::ArtifactsFound { key, missing, .. } = &**pipeline_event
                     && !missing.is_empty()
                 {
-                    self.warn(format!("{} was to leave behind what is not there: {}", key.task, missing.join(", ")));
+                    self.warn(format!("{} did not produce the required artifacts: {}", key.task, missing.join(", ")));
                 }
             }
             Event::GateRetryRequested { gate, .. } => {
@@ -515,7 +515,7 @@ impl Run {
     }
 
     fn current_phase_mut(&mut self) -> Result<&mut PhaseRun, ApplyError> {
-        self.current.as_mut().ok_or_else(|| ApplyError("no phase is under way".into()))
+        self.current.as_mut().ok_or_else(|| ApplyError("there is no current phase".into()))
     }
 
     fn gate(&mut self, gate: &str, change: impl FnOnce(&mut GateRun) -> GateState) -> Result<(), ApplyError> {

@@ -31,16 +31,10 @@ pub struct Commit {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
     #[error("commit {version} has format {format}, but this release of Lockgate reads up to {FORMAT}; use a newer release")]
-    Newer {
-        version: u64,
-        format: u8,
-    },
+    Newer { version: u64, format: u8 },
     /// The commit was modified after it was written.
     #[error("commit {version} is damaged: {detail}")]
-    Damaged {
-        version: u64,
-        detail: String,
-    },
+    Damaged { version: u64, detail: String },
 }
 
 impl Commit {

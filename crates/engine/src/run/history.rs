@@ -36,10 +36,7 @@ pub enum HistoryError {
     #[error("the state {0} from which the run continues was not provided")]
     StateNeeded(Digest),
     #[error("the stored {what} cannot be read: {detail}")]
-    Unreadable {
-        what: &'static str,
-        detail: String,
-    },
+    Unreadable { what: &'static str, detail: String },
 }
 
 /// The event that starts a history.

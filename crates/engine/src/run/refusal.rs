@@ -9,42 +9,26 @@ use crate::time::Timestamp;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     #[error("only a person may {what}, and {} is not a person", .actor.name)]
-    PersonRequired {
-        what: String,
-        actor: Actor,
-    },
+    PersonRequired { what: String, actor: Actor },
     /// Commands sent from within a task may not decide about runs.
     #[error("this command runs inside task {task}; commands inside a task may not {what}")]
-    InsideTask {
-        what: String,
-        task: String,
-    },
+    InsideTask { what: String, task: String },
     /// The project requires a terminal as proof that a person decides.
     #[error("there is no controlling terminal, and this project requires one to {what}")]
-    TerminalRequired {
-        what: String,
-    },
+    TerminalRequired { what: String },
     /// The changed definition lacks a phase that the run has reached.
     #[error("the changed definition has no phase {phase}, which this run has reached")]
-    PhaseVanished {
-        phase: PhaseId,
-    },
+    PhaseVanished { phase: PhaseId },
     /// The changed definition reorders phases that the run has reached.
     #[error("the changed definition moves the completed phase {phase} after the current phase")]
-    PhaseMoved {
-        phase: PhaseId,
-    },
+    PhaseMoved { phase: PhaseId },
     /// The changed definition would void a hold whose answer still has to be checked.
     #[error(
         "the answer to hold {hold} has not taken effect yet, and the changed definition no longer asks this question in the same way"
     )]
-    AnswerUnchecked {
-        hold: HoldId,
-    },
+    AnswerUnchecked { hold: HoldId },
     #[error("there is no hold {hold} in this run")]
-    HoldNotFound {
-        hold: HoldId,
-    },
+    HoldNotFound { hold: HoldId },
     #[error("hold {hold} was voided at {at}: {reason}{}", replaced_by_text(.now))]
     HoldVoided {
         hold: HoldId,
@@ -63,15 +47,10 @@ pub enum Refusal {
         now: Option<ReplacedBy>,
     },
     #[error("hold {hold} is no longer open: the run has ended")]
-    RunEnded {
-        hold: HoldId,
-    },
+    RunEnded { hold: HoldId },
     /// The same answer was given before, so there is nothing to do.
     #[error("this answer was already given by {} at {at}", .by.name)]
-    AlreadyAnswered {
-        by: Actor,
-        at: Timestamp,
-    },
+    AlreadyAnswered { by: Actor, at: Timestamp },
     /// A different answer was given before.
     #[error("{} answered \"{recorded}\" at {at}; \"{given}\" came later and was not recorded", .by.name)]
     AnswerConflict {
@@ -106,49 +85,30 @@ pub enum Refusal {
     },
     /// The option requires feedback.
     #[error("\"{label}\" at hold {hold} requires feedback: describe what you found")]
-    FeedbackRequired {
-        hold: HoldId,
-        label: String,
-    },
+    FeedbackRequired { hold: HoldId, label: String },
     /// A person gave the answer, so it is final.
     #[error("{} gave this answer, so it is final; only automatic answers can be changed", .by.name)]
-    AnsweredByPerson {
-        by: Actor,
-    },
+    AnsweredByPerson { by: Actor },
     /// The run is complete, so none of its answers can change.
     #[error("the run is complete, so its answers can no longer be changed in place")]
     ChangeNeedsFork,
     #[error("{address} is not in the current phase{}", .current.as_ref().map(|phase| format!(" ({phase})")).unwrap_or_default())]
-    NotInCurrentPhase {
-        address: String,
-        current: Option<PhaseId>,
-    },
+    NotInCurrentPhase { address: String, current: Option<PhaseId> },
     /// An attempt is running, and its driver decides about it.
     #[error("{address} is running; a running task or gate cannot be retried or skipped")]
-    StepRunning {
-        address: String,
-    },
+    StepRunning { address: String },
     /// The task or gate has already ended.
     #[error("{address} is already {state}")]
-    StepDone {
-        address: String,
-        state: StepStatus,
-    },
+    StepDone { address: String, state: StepStatus },
     /// There is no attempt that could be repeated.
     #[error("{address} has not run yet, so there is nothing to retry")]
-    NotStarted {
-        address: String,
-    },
+    NotStarted { address: String },
     /// The task or gate will run again anyway, so there is nothing to do.
     #[error("{address} is already scheduled to run again")]
-    RetryPending {
-        address: String,
-    },
+    RetryPending { address: String },
     /// Skipping requires a reason.
     #[error("skipping {address} requires a reason")]
-    ReasonRequired {
-        address: String,
-    },
+    ReasonRequired { address: String },
     #[error("the run is not a pipeline: it was not started from an EXECUTION-SPEC")]
     NotAPipeline,
     /// The review does not allow the pipeline to start.
@@ -158,27 +118,21 @@ pub enum Refusal {
     #[error("the pipeline has already started; file a review before it starts")]
     ReviewTooLate,
     /// A review already allows the pipeline to start, and another one like it would change nothing.
-    #[error("the filed review says {verdict}, which allows the pipeline to start; only a do_not_ship review or a person can change that")]
-    ReviewStands {
-        verdict: &'static str,
-    },
+    #[error(
+        "the filed review says {verdict}, which allows the pipeline to start; only a do_not_ship review or a person can change that"
+    )]
+    ReviewStands { verdict: &'static str },
     #[error("{attempts} reviews were filed, which is the limit; a person can override them")]
-    ReviewsSpent {
-        attempts: u32,
-    },
+    ReviewsSpent { attempts: u32 },
     #[error("overriding a review requires a reason")]
     NoOverrideReason,
     /// A review with the verdict `ship_with_gates` must name gates.
     #[error("the verdict is ship_with_gates, but no gate is named")]
     NoGatesNamed,
     #[error("gate {gate} already exists")]
-    GateKnown {
-        gate: GateId,
-    },
+    GateKnown { gate: GateId },
     #[error("the run is already {status}")]
-    Ended {
-        status: Status,
-    },
+    Ended { status: Status },
 }
 
 /// The hold that replaces a voided one.

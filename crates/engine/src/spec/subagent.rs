@@ -26,24 +26,16 @@ pub enum SubagentError {
     NotAList,
     /// It names more agents than may be called.
     #[error("it names {named} agents, and there may be {MAX_SUBAGENTS}")]
-    TooMany {
-        named: usize,
-    },
+    TooMany { named: usize },
     /// An agent has no type.
     #[error("an agent needs a `type`: {0}")]
     NoType(Value),
     /// The configuration of an agent is something else than a map.
     #[error("the `config` of agent `{kind}` must be a map of keys and values, not {found}")]
-    ConfigNotAMap {
-        kind: String,
-        found: Value,
-    },
+    ConfigNotAMap { kind: String, found: Value },
     /// An agent would write elsewhere.
     #[error("the output path `{path}` of agent `{kind}` leads out of the output directory")]
-    OutputOutside {
-        kind: String,
-        path: String,
-    },
+    OutputOutside { kind: String, path: String },
 }
 
 impl Subagent {

@@ -185,7 +185,7 @@ fn count_as_done(run: &Run, hold: &Hold) -> Vec<Event> {
         Scope::Run | Scope::Phase { .. } => Vec::new(),
         Scope::Gaps { phase, iteration } => vec![Event::GapsWaived { phase: phase.clone(), iteration: *iteration }],
         Scope::Tasks(asked) => {
-            let reason = "a person counted it as done";
+            let reason = "a person marked it as done";
             // Further tasks may wait for the same answer since the question was asked.
             let waiting = run.current.iter().flat_map(|phase| phase.asked_about(&hold.id));
             let mut keys = asked.clone();

@@ -28,7 +28,7 @@ pub(super) fn done_before(run: &Run, known: &PipelineRun, phase: &Phase) -> Vec<
             phase,
             iteration: 1,
             gate,
-            reason: Some("it had passed before the run was imported".into()),
+            reason: Some("it passed before the run was imported".into()),
         });
     }
     // A person who resumes a pipeline that was paused after a phase thereby lets it continue.

@@ -21,8 +21,12 @@ const NAMED: usize = 8;
 pub(in crate::run) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
     let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
     let prompt = match names.as_slice() {
-        [name] => format!("{name} was cut off before it finished. What shall become of it?"),
-        _ => format!("{} tasks were cut off before they finished: {}. What shall become of them?", names.len(), names.join(", ")),
+        [name] => format!("{name} was interrupted before it finished. What should happen to it?"),
+        _ => format!(
+            "{} tasks were interrupted before they finished: {}. What should happen to them?",
+            names.len(),
+            names.join(", ")
+        ),
     };
     question(HoldKind::Interrupted, Scope::Tasks(keys), prompt, Vec::new(), task_options(), ids)
 }
@@ -32,13 +36,13 @@ pub(super) fn ask_about_failed(scope: Scope, what: &str, failure: &Failure, opti
     if !failure.tail.is_empty() {
         notes.push(failure.tail.clone());
     }
-    question(HoldKind::Failed, scope, format!("{what} failed. What shall become of it?"), notes, options, ids)
+    question(HoldKind::Failed, scope, format!("{what} failed. What should happen?"), notes, options, ids)
 }
 
-pub(super) fn ask_about_gaps(phase: &PhaseId, iteration: u32, told: &[String], ids: &mut IdSource) -> Event {
-    let prompt = format!("The work of phase {phase} is not whole. What shall become of it?");
+pub(super) fn ask_about_gaps(phase: &PhaseId, iteration: u32, notes: &[String], ids: &mut IdSource) -> Event {
+    let prompt = format!("The work of phase {phase} is incomplete. What should happen?");
     let scope = Scope::Gaps { phase: phase.clone(), iteration };
-    question(HoldKind::Gaps, scope, prompt, told.to_vec(), gap_options(phase), ids)
+    question(HoldKind::Gaps, scope, prompt, notes.to_vec(), gap_options(phase), ids)
 }
 
 pub(super) fn ask_about_budget(keys: Vec<TaskKey>, scope: BudgetScope, why: String, ids: &mut IdSource) -> Event {
@@ -47,7 +51,8 @@ pub(super) fn ask_about_budget(keys: Vec<TaskKey>, scope: BudgetScope, why: Stri
         names.push(format!("{} more", keys.len() - NAMED));
     }
     let names = names.join(", ");
-    let prompt = format!("The budget of {} allows nothing more by itself. May {names} go on with as much again?", scope.title());
+    let prompt =
+        format!("The budget of {} is used up. Raise it by the same amount, so that {names} can continue?", scope.title());
     let options = budget_options(&scope);
     question(HoldKind::Budget, Scope::Tasks(keys), prompt, vec![why], options, ids)
 }
@@ -130,8 +135,9 @@ fn for_a_person(checkpoint: &Checkpoint) -> (WaitSettings, Option<String>) {
         OnDeadline::Answer(option) if repeats(option) => Deadline { then: OnDeadline::Escalate(None), ..deadline },
         OnDeadline::Answer(_) | OnDeadline::Escalate(_) | OnDeadline::Abort => deadline,
     });
-    let note =
-        format!("this was answered {MAX_AUTOMATIC_REPEATS} times in a row without a person and run again, so a person decides");
+    let note = format!(
+        "this was answered {MAX_AUTOMATIC_REPEATS} times in a row without a person, and the phase was repeated each time, so a person decides"
+    );
     (WaitSettings { default, deadline, remind, person_only, proposed }, Some(note))
 }
 
@@ -228,15 +234,16 @@ pub(in crate::run) fn ask_about_commits(
     if commits.len() > NAMED {
         names += &format!(" and {} more", commits.len() - NAMED);
     }
-    let prompt = format!("{} goes on from work in commits that git does not know: {names}. Shall it go on?", key.address());
-    let note = "the agent before said that it had committed this work; if it did not, it is lost or was never done".to_owned();
+    let prompt = format!("{} builds on commits that do not exist in git: {names}. Continue anyway?", key.address());
+    let note =
+        "the previous agent reported that it committed this work; if it did not, the work is lost or was never done".to_owned();
     let work: Vec<String> = handover
         .completed
         .iter()
         .filter(|done| done.commit.as_ref().is_some_and(|commit| commits.contains(commit)))
         .take(NAMED)
         .map(|done| {
-            format!("task {} ({}) is said to be in {}", done.number, done.name, done.commit.as_deref().unwrap_or_default())
+            format!("task {} ({}) was reported as commit {}", done.number, done.name, done.commit.as_deref().unwrap_or_default())
         })
         .collect();
     let notes = std::iter::once(note).chain(work).collect();

@@ -34,7 +34,7 @@ pub(super) fn rounds(checkpoint: Option<&Checkpoint>) -> u32 {
 }
 
 pub(super) fn too_often(rounds: u32, issues: &str) -> String {
-    format!("a person found issues after the work was done again {}: {issues}", counted(rounds, "time"))
+    format!("a person found issues after the work was redone {}: {issues}", counted(rounds, "time"))
 }
 
 /// A person found issues: redo the work, unless it was already redone as often as allowed.
@@ -98,7 +98,7 @@ impl Rework {
                 Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => false,
             }
         };
-        let reason = "what it is about is done again";
+        let reason = "the work that it is about is redone";
         let lost: Vec<Event> = run
             .holds
             .values()

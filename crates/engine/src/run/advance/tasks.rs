@@ -136,7 +136,7 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
             continue;
         };
         if phase.tasks[index].stays_skipped() {
-            let reason = "a person let it count as done before it ran".to_owned();
+            let reason = "a person skipped it before it ran".to_owned();
             events.push(Event::TaskSkipped { key: phase.key(index), reason });
             continue;
         }
@@ -182,7 +182,7 @@ fn due(phase: &PhaseRun, at: Timestamp) -> impl Iterator<Item = usize> + '_ {
 
 fn omitted(phase: &PhaseRun, task: &Task, index: usize) -> Event {
     let needs: Vec<&str> = task.needs.iter().map(|need| need.as_str()).collect();
-    let reason = format!("it needs {}, which did not succeed", needs.join(", "));
+    let reason = format!("it depends on {}, which did not succeed", needs.join(", "));
     Event::TaskOmitted { key: phase.key(index), reason, failed: true }
 }
 

@@ -204,7 +204,7 @@ impl Run {
         let at = self.decisions.iter().position(|decision| decision.hold == *hold && !decision.void);
         let at = at.ok_or_else(|| ApplyError(format!("hold {hold} was never answered")))?;
         let changeable = self.decisions[at].changeable.clone();
-        let mut changed = *changeable.ok_or_else(|| ApplyError(format!("the answer to hold {hold} stands")))?;
+        let mut changed = *changeable.ok_or_else(|| ApplyError(format!("the answer to hold {hold} is final")))?;
         for decision in self.decisions[at..].iter_mut().filter(|decision| !decision.void) {
             decision.void = true;
             decision.superseded = Some(Superseded { by: hold.clone(), at: answer.at });

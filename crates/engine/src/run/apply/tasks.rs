@@ -165,7 +165,8 @@ impl Run {
 
     pub(super) fn definition_accepted(&mut self, definition: Digest, files: &[FrozenFile]) -> Result<(), ApplyError> {
         let offered = self.offered.take().filter(|(offered, _)| *offered == definition);
-        let (_, workflow) = offered.ok_or_else(|| ApplyError(format!("the accepted definition {definition} is not at hand")))?;
+        let (_, workflow) =
+            offered.ok_or_else(|| ApplyError(format!("the accepted definition {definition} was not provided")))?;
         self.touched.refers_to.push(definition);
         self.touched.refers_to.extend(files.iter().map(|file| file.digest));
         let next = match &self.current {

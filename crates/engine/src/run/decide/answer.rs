@@ -152,7 +152,7 @@ pub(super) fn checked(
     }
     let Some(failure) = failure else { return vec![Event::CheckPassed { hold: id.clone() }] };
     let command = hold.terms.check.as_ref().map(|check| check.shown().to_owned()).unwrap_or_default();
-    let mut differences = vec![format!("it is not done yet: `{command}` failed: {}", failure.message)];
+    let mut differences = vec![format!("the check failed: `{command}`: {}", failure.message)];
     differences.extend(Some(failure.tail.trim_end().to_owned()).filter(|tail| !tail.is_empty()));
     vec![reopened(hold, &hold.files, differences, true, at, ids)]
 }
@@ -209,7 +209,7 @@ fn deadline_passed(run: &Run, hold: &Hold, then: &OnDeadline) -> Vec<Event> {
             events.push(Event::Answered { hold, option: option.clone(), feedback: None, revision });
         }
         OnDeadline::Abort => {
-            events.extend(void_others(run, None, "nobody answered in time, and the run ends with that"));
+            events.extend(void_others(run, None, "no one answered in time, which ends the run"));
             events.push(Event::Aborted { hold: hold.id.clone() });
         }
     }

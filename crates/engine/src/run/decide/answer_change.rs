@@ -71,7 +71,7 @@ pub(in crate::run) fn change_answer(run: &Run, envelope: &Envelope, change: &Ans
     }
     let Consequences { target, carried, .. } = consequences_of(run, decision, question, choice);
     if let Some(target) = target.map(|target| run.workflow.phases[target].id.clone()) {
-        events.extend(void_others(run, None, "an answer before it was changed"));
+        events.extend(void_others(run, None, "an earlier answer was changed"));
         let from = from.unwrap_or_else(|| target.clone());
         let (by_failure, gaps, carry, restores) = (false, false, carried, choice.restores.clone());
         events.push(Event::PhaseRepeated { from, target, feedback: feedback.clone(), by_failure, gaps, carry, restores });

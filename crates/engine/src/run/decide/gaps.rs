@@ -41,7 +41,7 @@ pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32
         GapsFound::Error(error) => {
             record.status = "error".into();
             record.action = Some(GapAction::Escalate);
-            record.message = Some(format!("the gap check could not be made: {error}"));
+            record.message = Some(format!("the gap check failed: {error}"));
         }
         GapsFound::Gaps { status, gaps, action, agents, message } => {
             record.status = status.clone();
@@ -110,6 +110,6 @@ pub(super) fn finalized(run: &Run, made: &Result<OutputFile, Failure>) -> Vec<Ev
     }
     vec![match made {
         Ok(file) => Event::Finalized { file: file.clone() },
-        Err(failure) => Event::Failed { message: format!("the finalization could not be made: {}", failure.message) },
+        Err(failure) => Event::Failed { message: format!("the finalization failed: {}", failure.message) },
     }]
 }

@@ -60,7 +60,7 @@ fn cut_off(run: &Run, envelope: &Envelope) -> Vec<Event> {
         events.push(Event::TaskInterrupted { key: key.clone(), attempt });
         let declared = phase.declared(&run.workflow.phases[phase.position], index);
         if declared.is_some_and(|task| task.on_interrupt == OnInterrupt::Fail) {
-            let message = "cut off before it finished, and on_interrupt is fail".to_owned();
+            let message = "interrupted before it finished, and on_interrupt is fail".to_owned();
             let failure = Failure { kind: FailureKind::Interrupted, message, tail: String::new() };
             events.push(Event::TaskFailed { key, attempt, failure, agent: None });
             events.extend(next_try(run, index, envelope.at, &mut ids));

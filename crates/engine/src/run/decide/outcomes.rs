@@ -63,7 +63,7 @@ pub(super) fn task_ended(
         }
         TaskOutcome::CommitsMissing(commits) => match task.exchange.as_ref().and_then(|exchange| exchange.handover.as_ref()) {
             Some(handover) => {
-                let reason = format!("commits that it goes on from are missing: {}", commits.join(", "));
+                let reason = format!("commits that it builds on are missing: {}", commits.join(", "));
                 let stopped = Event::TaskStopped { key: key.clone(), attempt, reason, agent, by_budget: false };
                 vec![stopped, advance::ask_about_commits(run, &key, handover, commits, ids)]
             }

@@ -14,15 +14,15 @@ pub(super) fn retry(run: &Run, envelope: &Envelope, step: &StepKey, cut_off: Opt
     envelope.caller.may_decide("retry a task")?;
     refuse_ended(run)?;
     let found = find(run, step)?;
-    let mut events = match found.standing(run, cut_off) {
-        Standing::Running => return Err(Refusal::StepRunning { address: step.address() }),
-        Standing::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
-        Standing::NotStarted => return Err(Refusal::NotStarted { address: step.address() }),
-        Standing::Again => return Err(Refusal::RetryPending { address: step.address() }),
-        Standing::CutOff(interrupted) => interrupted.into_iter().collect(),
-        Standing::Stopped => Vec::new(),
+    let mut events = match found.override_state(run, cut_off) {
+        OverrideState::Running => return Err(Refusal::StepRunning { address: step.address() }),
+        OverrideState::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
+        OverrideState::NotStarted => return Err(Refusal::NotStarted { address: step.address() }),
+        OverrideState::Again => return Err(Refusal::RetryPending { address: step.address() }),
+        OverrideState::Interrupted(interrupted) => interrupted.into_iter().collect(),
+        OverrideState::Stopped => Vec::new(),
     };
-    events.extend(take_back(run, &found, &Action::Rerun, envelope)?);
+    events.extend(void_question(run, &found, &Action::Rerun, envelope)?);
     events.push(match step.clone() {
         StepKey::Task(key) => Event::RetryRequested { key },
         StepKey::Gate { phase, iteration, gate } => Event::GateRetryRequested { phase, iteration, gate },
@@ -45,13 +45,13 @@ pub(super) fn skip(
     if reason.trim().is_empty() {
         return Err(Refusal::ReasonRequired { address: step.address() });
     }
-    let mut events = match found.standing(run, cut_off) {
-        Standing::Running => return Err(Refusal::StepRunning { address: step.address() }),
-        Standing::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
-        Standing::CutOff(interrupted) => interrupted.into_iter().collect(),
-        Standing::NotStarted | Standing::Again | Standing::Stopped => Vec::new(),
+    let mut events = match found.override_state(run, cut_off) {
+        OverrideState::Running => return Err(Refusal::StepRunning { address: step.address() }),
+        OverrideState::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
+        OverrideState::Interrupted(interrupted) => interrupted.into_iter().collect(),
+        OverrideState::NotStarted | OverrideState::Again | OverrideState::Stopped => Vec::new(),
     };
-    events.extend(take_back(run, &found, &Action::CountAsDone, envelope)?);
+    events.extend(void_question(run, &found, &Action::CountAsDone, envelope)?);
     let reason = reason.trim().to_owned();
     events.push(match step.clone() {
         StepKey::Task(key) => Event::TaskSkipped { key, reason },
@@ -81,14 +81,14 @@ enum What<'r> {
 }
 
 /// The state of a task or gate, as far as it matters for an override.
-enum Standing {
+enum OverrideState {
     /// It never ran, and will.
     NotStarted,
     /// It ran, and will run again by itself.
     Again,
     Running,
     /// An attempt was running when its driver died; for tasks, with the event that records that.
-    CutOff(Option<Event>),
+    Interrupted(Option<Event>),
     /// It failed or was interrupted.
     Stopped,
     Done(StepStatus),
@@ -116,34 +116,37 @@ impl Found<'_> {
         }
     }
 
-    fn standing(&self, run: &Run, cut_off: Option<u32>) -> Standing {
+    fn override_state(&self, run: &Run, cut_off: Option<u32>) -> OverrideState {
         match self.what {
             What::Task(index) => {
                 let task = &self.phase.tasks[index];
                 match &task.state {
-                    TaskState::Waiting if task.attempts == 0 => Standing::NotStarted,
-                    TaskState::Waiting => Standing::Again,
+                    TaskState::Waiting if task.attempts == 0 => OverrideState::NotStarted,
+                    TaskState::Waiting => OverrideState::Again,
                     TaskState::Running if cut_off == Some(task.attempts) => {
-                        Standing::CutOff(Some(Event::TaskInterrupted { key: self.phase.key(index), attempt: task.attempts }))
+                        OverrideState::Interrupted(Some(Event::TaskInterrupted {
+                            key: self.phase.key(index),
+                            attempt: task.attempts,
+                        }))
                     }
-                    TaskState::Running => Standing::Running,
-                    TaskState::FannedOut => Standing::Running,
+                    TaskState::Running => OverrideState::Running,
+                    TaskState::FannedOut => OverrideState::Running,
                     TaskState::Backoff { .. } | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Held => {
-                        Standing::Stopped
+                        OverrideState::Stopped
                     }
                     TaskState::Done | TaskState::Skipped | TaskState::Omitted { .. } | TaskState::Tolerated(_) => {
-                        Standing::Done(task.state.status())
+                        OverrideState::Done(task.state.status())
                     }
                 }
             }
             What::Gate(gate) => match &gate.state {
-                GateState::Waiting if gate.attempts == 0 => Standing::NotStarted,
-                GateState::Waiting => Standing::Again,
+                GateState::Waiting if gate.attempts == 0 => OverrideState::NotStarted,
+                GateState::Waiting => OverrideState::Again,
                 // A gate that was running when its driver was stopped has no event that says so.
-                GateState::Running if run.stopping || cut_off == Some(gate.attempts) => Standing::CutOff(None),
-                GateState::Running => Standing::Running,
-                GateState::Failed(_) => Standing::Stopped,
-                GateState::Passed | GateState::Waived => Standing::Done(gate.state.status()),
+                GateState::Running if run.stopping || cut_off == Some(gate.attempts) => OverrideState::Interrupted(None),
+                GateState::Running => OverrideState::Running,
+                GateState::Failed(_) => OverrideState::Stopped,
+                GateState::Passed | GateState::Waived => OverrideState::Done(gate.state.status()),
             },
         }
     }
@@ -151,7 +154,7 @@ impl Found<'_> {
 
 /// Voids the question about it, which has lost its subject. If the question was about others too, they are asked about again. An
 /// answer that was recorded first still counts.
-fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
+fn void_question(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     let Some(hold) = found.hold().and_then(|hold| run.holds.get(hold)) else { return Ok(Vec::new()) };
     match hold.state {
         HoldState::Open => {}
@@ -166,7 +169,7 @@ fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope)
         | Action::Abort
         | Action::RaiseBudget(_)
         | Action::Redo(_)
-        | Action::Fail => "a person let it count as done",
+        | Action::Fail => "a person marked it as done",
     };
     let mut events = vec![Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }];
     let others = others_asked_about(hold, found);

@@ -14,7 +14,7 @@ pub(super) fn as_imported(run: &Run) -> Option<Event> {
         Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused => None,
         Lifecycle::Failed => {
             let message = imported.error.as_ref().map_or_else(
-                || "it had failed before it was imported".to_owned(),
+                || "it failed before it was imported".to_owned(),
                 |error| format!("{} failed: {}", error.workstream, error.message),
             );
             Some(Event::Failed { message })

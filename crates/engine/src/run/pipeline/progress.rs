@@ -225,14 +225,14 @@ fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, V
         let Some(phase) = run.workflow.phases.get(position) else { continue };
         let complete = run.completed.contains(&phase.id);
         let current = run.current.as_ref().filter(|current| current.position == position);
-        let standing = |id: &str| current.and_then(|current| current.gates.iter().find(|gate| gate.gate.as_str() == id));
+        let gate_run = |id: &str| current.and_then(|current| current.gates.iter().find(|gate| gate.gate.as_str() == id));
         let added = run.added_gates(phase).iter().map(|gate| gate.id.as_str());
         for id in said.gates.iter().map(|gate| gate.as_str()).chain(added) {
             let gate = run.gate_of(phase, id);
             let title = gate.map_or(id, |gate| gate.title());
             let of = gate.and_then(|gate| gate.task.as_ref());
             let before = known.had_passed(title, of, &said.workstreams) && run.position <= position;
-            let holds = complete || standing(id).map_or(before, |gate| gate.state.is_settled());
+            let holds = complete || gate_run(id).map_or(before, |gate| gate.state.is_settled());
             if holds { &mut passed } else { &mut pending }.push(title.to_owned());
         }
         for gate in pipeline.manual_gates.iter().filter(|gate| gate.phase == phase.id) {

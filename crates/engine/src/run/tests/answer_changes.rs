@@ -173,7 +173,7 @@ fn answering_a_voided_hold_names_the_reason_and_its_replacement() {
     let Err(Refusal::HoldVoided { reason, now: None, .. }) = harness.tell(person(), late.clone(), true) else {
         panic!("it was taken back")
     };
-    assert_eq!(reason, "what it is about is done again");
+    assert_eq!(reason, "the work that it is about is redone");
     harness.work();
     let now = harness.run.open_holds().iter().find(is_other).unwrap().id.clone();
     let refused = harness.tell(person(), late, true).unwrap_err();

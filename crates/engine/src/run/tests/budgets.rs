@@ -38,7 +38,7 @@ fn a_token_budget_allows_work_until_all_tokens_are_used() {
     end(&mut harness, used(None, Some(1)), 1000);
     assert_eq!(harness.hold().kind, HoldKind::Budget);
     assert_eq!(harness.hold().notes, ["4 of 4 tokens used"]);
-    let prompt = "The budget of this run allows nothing more by itself. May one/c go on with as much again?";
+    let prompt = "The budget of this run is used up. Raise it by the same amount, so that one/c can continue?";
     assert_eq!(harness.hold().prompt, prompt);
 }
 
@@ -105,9 +105,9 @@ fn used_up_for(waiting: usize) -> Harness {
 #[test]
 fn a_budget_question_names_eight_tasks_and_counts_the_rest() {
     let names = "one/w1, one/w2, one/w3, one/w4, one/w5, one/w6, one/w7, one/w8";
-    let asks = |harness: &Harness| harness.hold().prompt.split_once("May ").unwrap().1.to_owned();
-    assert_eq!(asks(&used_up_for(8)), format!("{names} go on with as much again?"));
-    assert_eq!(asks(&used_up_for(9)), format!("{names}, 1 more go on with as much again?"));
+    let asks = |harness: &Harness| harness.hold().prompt.split_once("so that ").unwrap().1.to_owned();
+    assert_eq!(asks(&used_up_for(8)), format!("{names} can continue?"));
+    assert_eq!(asks(&used_up_for(9)), format!("{names}, 1 more can continue?"));
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn a_join_any_task_starts_after_the_first_need_and_is_skipped_without_one() {
     let mut neither = Harness::new(workflow(vec![phase("one", tasks())]));
     neither.fail("one/a");
     neither.fail("one/b");
-    let reason = "it needs a, b, which did not succeed".to_owned();
+    let reason = "it depends on a, b, which did not succeed".to_owned();
     assert_eq!(state(&neither, "first"), TaskState::Omitted { reason, failed: true });
     neither.work();
     assert_eq!(neither.run.status(), Status::Complete);

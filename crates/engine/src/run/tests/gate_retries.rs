@@ -55,7 +55,7 @@ fn retrying_the_only_task_of_a_question_opens_no_new_question() {
     let mut harness = three(|one| one.tasks[0].on_interrupt = OnInterrupt::Ask);
     take_over(&mut harness);
     assert_eq!(harness.asked(), ["one/a"]);
-    assert_eq!(harness.hold().prompt, "one/a was cut off before it finished. What shall become of it?");
+    assert_eq!(harness.hold().prompt, "one/a was interrupted before it finished. What should happen to it?");
     let events = harness.tell(person(), retry("a"), false).unwrap();
     assert!(matches!(&events[..], [Event::HoldVoided { .. }, Event::RetryRequested { .. }]), "{events:?}");
 }

@@ -129,7 +129,7 @@ fn missing_commits_are_asked_about_and_a_person_may_continue_without_them() {
     let mut harness = without(&["aaa"]);
     assert_eq!(harness.hold().kind, HoldKind::Handover);
     let work: Vec<&String> = harness.hold().notes.iter().skip(1).collect();
-    assert_eq!(work, ["task 1 (schema) is said to be in aaa"]);
+    assert_eq!(work, ["task 1 (schema) was reported as commit aaa"]);
     harness.answer("go-on", None);
     assert!(exchange(&harness).unchecked, "the commits need not be there any more");
     assert_eq!(exchange(&harness).response.as_ref().map(|said| said.text.as_str()), Some("approved"), "the answer is not lost");

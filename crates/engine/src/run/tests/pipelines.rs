@@ -116,7 +116,7 @@ fn artifacts_come_from_completed_workstreams() {
     assert!(harness.run.pending().contains(&Effect::Artifacts { key: key.clone() }));
     let (paths, missing) = (vec!["a.sql".into()], vec!["b.sql".into()]);
     harness.outcome(CommandKind::Pipeline(Box::new(PipelineCommand::ArtifactsFound { key, paths, missing })));
-    assert_eq!(harness.run.warnings, ["WS1 was to leave behind what is not there: b.sql"]);
+    assert_eq!(harness.run.warnings, ["WS1 did not produce the required artifacts: b.sql"]);
     assert!(said(&harness).artifacts.is_empty(), "its gate has not passed");
     harness.work();
     assert_eq!(said(&harness).artifacts, [("WS1".to_owned(), vec!["a.sql".to_owned()])]);

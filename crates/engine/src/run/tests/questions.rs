@@ -494,7 +494,7 @@ fn endless_issues_at_the_end_of_a_phase_fail_the_run_and_resuming_asks_again() {
     shows(&mut harness);
     harness.answer("issues", Some("second"));
     assert_eq!(harness.run.status(), Status::Failed);
-    assert!(harness.has(|event| matches!(event, Event::Failed { message } if message.contains("done again 1 time: second"))));
+    assert!(harness.has(|event| matches!(event, Event::Failed { message } if message.contains("redone 1 time: second"))));
     assert_eq!(harness.started(), ["one/make", "one/make"]);
     harness.tell(person(), CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
     harness.work();

@@ -142,10 +142,10 @@ fn a_failed_check_reopens_the_hold_with_the_reason() {
     harness.outcome(checked(&hold, 1, Some(broken())));
     let open = harness.hold();
     assert_eq!((open.revision, open.answers.len()), (2, 0));
-    assert_eq!(open.notes, ["it is not done yet: `test -f done` failed: it broke", "line"]);
+    assert_eq!(open.notes, ["the check failed: `test -f done`: it broke", "line"]);
     let (mut harness, hold) = done_by_a_person();
     harness.outcome(checked(&hold, 1, Some(Failure { tail: " \n".into(), ..broken() })));
-    assert_eq!(harness.hold().notes, ["it is not done yet: `test -f done` failed: it broke"]);
+    assert_eq!(harness.hold().notes, ["the check failed: `test -f done`: it broke"]);
 }
 
 #[test]

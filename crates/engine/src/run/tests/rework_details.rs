@@ -20,7 +20,7 @@ fn a_run_that_fails_because_of_issues_reports_the_number_of_rework_rounds() {
     harness.answer("issues", Some("too slow"));
     harness.work();
     harness.answer("issues", Some("too big"));
-    let message = "one/look failed: a person found issues after the work was done again 1 time: too big";
+    let message = "one/look failed: a person found issues after the work was redone 1 time: too big";
     assert_eq!(harness.run.end, Some(End::Failed(message.into())));
 }
 
