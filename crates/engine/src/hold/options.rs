@@ -166,7 +166,7 @@ pub fn action_options(signal: Option<&str>) -> Vec<Choice> {
 pub fn authentication_options() -> Vec<Choice> {
     vec![
         Choice::plain("done", "Done", Action::Rerun),
-        Choice::plain("failure", "It is another failure", Action::Fail),
+        Choice::plain("failure", "Treat it as a failure", Action::Fail),
         Choice::plain("abort", "Abort", Action::Abort),
     ]
 }
@@ -210,14 +210,14 @@ fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice 
         }
     }
     if ours(&way.name) {
-        choice.label = format!("{} (option of the agent)", way.name);
+        choice.label = format!("{} (agent's option)", way.name);
     }
     choice
 }
 
 /// What may be answered where commits are missing that an agent named.
 pub fn commit_options() -> Vec<Choice> {
-    vec![Choice::plain("go-on", "Go on all the same", Action::Rerun), Choice::plain("abort", "Abort", Action::Abort)]
+    vec![Choice::plain("continue", "Continue anyway", Action::Rerun), Choice::plain("abort", "Abort", Action::Abort)]
 }
 
 /// What may be answered where the work of a phase is not whole.
@@ -232,7 +232,7 @@ pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
 /// What may be answered where a budget is used up.
 pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
     vec![
-        Choice::plain("go-on", "Go on with as much again", Action::RaiseBudget(scope.clone())),
+        Choice::plain("raise-budget", "Raise the budget and continue", Action::RaiseBudget(scope.clone())),
         Choice::plain("count-as-done", "Count as done", Action::CountAsDone),
         Choice::plain("abort", "Abort", Action::Abort),
     ]
@@ -252,7 +252,7 @@ pub fn task_options() -> Vec<Choice> {
 /// numbers everywhere.
 pub fn gate_options(phase: &PhaseId) -> Vec<Choice> {
     let mut options = task_options();
-    let repeat = Choice::plain("repeat", "Run the phase again with what it found", Action::RepeatPhase(phase.clone()));
+    let repeat = Choice::plain("repeat", "Run the phase again with its findings", Action::RepeatPhase(phase.clone()));
     options.push(Choice { with_feedback: true, ..repeat });
     options
 }

@@ -254,9 +254,9 @@ impl PipelineRun {
     }
 
     fn clock(&mut self, event: &Event, at: Timestamp) {
-        let begun = |iteration: u32, attempt: u32| LastAttempt { began: at, ended: None, iteration, attempt };
+        let started = |iteration: u32, attempt: u32| LastAttempt { began: at, ended: None, iteration, attempt };
         if let Event::TaskStarted { key, attempt, .. } = event {
-            self.worked.insert(key.task.clone(), begun(key.iteration, *attempt));
+            self.worked.insert(key.task.clone(), started(key.iteration, *attempt));
         }
         if let Event::TaskFinished { key, .. }
         | Event::TaskFailed { key, .. }
@@ -266,7 +266,7 @@ impl PipelineRun {
             self.worked.entry(key.task.clone()).and_modify(|worked| worked.ended = Some(at));
         }
         if let Event::GateStarted { phase, iteration, gate, attempt } = event {
-            self.checked.insert(format!("{phase}/{gate}"), begun(*iteration, *attempt));
+            self.checked.insert(format!("{phase}/{gate}"), started(*iteration, *attempt));
         }
         if let Event::GatePassed { phase, gate, .. } | Event::GateFailed { phase, gate, .. } = event {
             self.checked.entry(format!("{phase}/{gate}")).and_modify(|checked| checked.ended = Some(at));
@@ -345,9 +345,9 @@ impl Run {
     /// Whether the pipeline may not start, because its review is missing or negative.
     pub fn waits_for_review(&self) -> bool {
         let Some((pipeline, known)) = self.pipeline() else { return false };
-        let begun = self.current.is_some() || self.position > 0;
+        let started = self.current.is_some() || self.position > 0;
         match &known.review {
-            _ if begun => false,
+            _ if started => false,
             None => pipeline.review,
             Some(review) => !review.verdict.allows_start(),
         }

@@ -51,8 +51,10 @@ pub(super) fn ask_about_budget(keys: Vec<TaskKey>, scope: BudgetScope, why: Stri
         names.push(format!("{} more", keys.len() - NAMED));
     }
     let names = names.join(", ");
-    let prompt =
-        format!("The budget of {} is used up. Raise it by the same amount, so that {names} can continue?", scope.title());
+    let prompt = format!(
+        "The budget of {} does not allow more work. Raise it by the same amount, so that {names} can continue?",
+        scope.title()
+    );
     let options = budget_options(&scope);
     question(HoldKind::Budget, Scope::Tasks(keys), prompt, vec![why], options, ids)
 }

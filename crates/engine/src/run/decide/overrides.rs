@@ -209,18 +209,18 @@ fn still_failed(run: &Run, found: &Found<'_>) -> Option<Event> {
     if !matches!(run.end, Some(End::Failed(_))) {
         return None;
     }
-    let told = |address: String, failure: &Failure| format!("{address} failed: {}", failure.message);
+    let message = |address: String, failure: &Failure| format!("{address} failed: {}", failure.message);
     let phase = found.phase;
     let tasks = phase.failed_or_interrupted().filter(|index| !matches!(found.what, What::Task(own) if own == *index));
     let mut tasks = tasks.filter_map(|index| {
         let task = &phase.tasks[index];
         let (TaskState::Failed(failure), None) = (&task.state, &task.hold) else { return None };
-        Some(told(phase.key(index).address(), failure))
+        Some(message(phase.key(index).address(), failure))
     });
     let gates = phase.gates.iter().filter(|gate| !matches!(found.what, What::Gate(own) if own.gate == gate.gate));
     let mut gates = gates.filter_map(|gate| {
         let (GateState::Failed(failure), None) = (&gate.state, &gate.hold) else { return None };
-        Some(told(format!("{}/{}", phase.id, gate.gate), failure))
+        Some(message(format!("{}/{}", phase.id, gate.gate), failure))
     });
     tasks.next().or_else(|| gates.next()).map(|message| Event::Failed { message })
 }
