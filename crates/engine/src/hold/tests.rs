@@ -1,4 +1,4 @@
-//! What options mean, and what is told about holds.
+//! The meaning of options, and the texts of holds.
 
 use super::*;
 use crate::id::GateId;
