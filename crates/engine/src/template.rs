@@ -361,7 +361,7 @@ fn step_in_shell<'t>(template: &'t str, found: usize, scanner: &mut shell::Scann
         (Err(reason), Some(path)) => Err(TemplateError {
             message: format!("`{path}` stands {reason}, where its value cannot be quoted safely"),
             span,
-            help: Some(format!("give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and use \"$VALUE\" here")),
+            help: Some(format!("pass the value through `env`, such as VALUE: \"{{{{{path}}}}}\", and use \"$VALUE\" here")),
         }),
     };
     Step::Tag { end: close + 2, piece }

@@ -316,7 +316,7 @@ fn a_missing_preset_or_schema_is_reported_before_anything_runs() {
     );
     let output = project.run(&["validate", "flow.yaml"]);
     ended(&output, 4);
-    for reported in ["there is no preset `cluade`", "did you mean `claude`?", "`output_schema` is no JSON Schema"] {
+    for reported in ["there is no preset `cluade`", "did you mean `claude`?", "`output_schema` is not a valid JSON Schema"] {
         assert!(output.stderr.contains(reported), "{reported}: {}", output.stderr);
     }
 }

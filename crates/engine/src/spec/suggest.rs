@@ -42,7 +42,7 @@ pub fn did_you_mean<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str
 
 /// The help line for an unknown word: a suggestion, or else the known words. `None` if there are none.
 pub fn meant_or_known<'c>(word: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> Option<String> {
-    did_you_mean(word, candidates.clone()).or_else(|| known(candidates).map(|known| format!("there is {known}")))
+    did_you_mean(word, candidates.clone()).or_else(|| known(candidates).map(|known| format!("available: {known}")))
 }
 
 /// The first few names, for a message. `None` if there are none.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn without_a_near_match_the_known_names_are_listed_up_to_a_limit() {
-        assert_eq!(meant_or_known("banana", ["review", "plan"].into_iter()), Some("there is `review`, `plan`".into()));
+        assert_eq!(meant_or_known("banana", ["review", "plan"].into_iter()), Some("available: `review`, `plan`".into()));
         assert_eq!(meant_or_known("reveiw", ["review", "plan"].into_iter()), Some("did you mean `review`?".into()));
         assert_eq!(meant_or_known("banana", [].into_iter()), None);
         let many: Vec<String> = (0..20).map(|number| format!("phase{number}")).collect();

@@ -33,7 +33,7 @@ fn a_simple_approval_asks_whether_to_continue() {
 fn without_approval_there_is_no_checkpoint() {
     assert_eq!(checkpoint("approval_required: false"), None);
     let warned = [
-        "8:7 warning disabled-checkpoint: this checkpoint never asks anybody (write `approval_required: true`, or give it a `prompt`)",
+        "8:7 warning disabled-checkpoint: this checkpoint never asks anything (write `approval_required: true`, or give it a `prompt`)",
     ];
     assert_eq!(diagnostics(&in_checkpoint("approval_required: false\ncondition: 1 > 0")), warned);
     assert_eq!(diagnostics(&in_checkpoint("approval_required: false\nshow_files: a.md")), warned);
@@ -259,7 +259,7 @@ fn only_this_phase_and_earlier_ones_can_be_repeated() {
     );
     assert_eq!(
         about_option("on_select: {action: repeat_phase, target: aftr}"),
-        ["10:53 unknown-phase: phase `aftr` is not defined (there is `before`, `here`, `current`)"]
+        ["10:53 unknown-phase: phase `aftr` is not defined (available: `before`, `here`, `current`)"]
     );
 }
 
@@ -280,7 +280,7 @@ fn only_later_phases_can_be_skipped() {
     );
     assert_eq!(
         about_option("on_select: {action: skip_phases, phases: [befor]}"),
-        ["10:53 unknown-phase: phase `befor` is not defined (there is `after`)"]
+        ["10:53 unknown-phase: phase `befor` is not defined (available: `after`)"]
     );
     assert_eq!(about_option("on_select: {action: skip_phases}"), ["10:23 missing-key: `on_select` needs `phases`"]);
 }
@@ -299,11 +299,11 @@ fn labels_must_be_unique() {
         diagnostics(&in_checkpoint(
             "options:\n  - {label: Continue}\n  - {label: Abort}\n  - {label: 'continue!', on_select: {action: abort}}"
         )),
-        ["11:19 duplicate-label: options `Continue` and `continue!` are called the same (give each option a label of its own)"]
+        ["11:19 duplicate-label: options `Continue` and `continue!` have the same label (give each option its own label)"]
     );
     assert_eq!(
         diagnostics(&in_checkpoint("options: []")),
-        ["8:16 empty-value: `options` is empty (leave it out for the options Continue and Abort)"]
+        ["8:16 empty-value: `options` is empty (remove it to get the options Continue and Abort)"]
     );
 }
 

@@ -179,8 +179,8 @@ fn a_misspelt_template_in_a_command_gives_a_warning() {
     assert_eq!(
         diagnostics(&in_task("run: |\n  echo {{vrs.x}} \"{{ outptus.a.b }}\"\n  # {{vrs.x}}")),
         [
-            "7:16 warning invalid-template: `{{vrs.x}}` is left in the command as it is (did you mean `{{vars.x}}`?)",
-            "7:27 warning invalid-template: `{{ outptus.a.b }}` is left in the command as it is (did you mean `{{outputs.a.b}}`?)",
+            "7:16 warning invalid-template: `{{vrs.x}}` stays in the command unchanged (did you mean `{{vars.x}}`?)",
+            "7:27 warning invalid-template: `{{ outptus.a.b }}` stays in the command unchanged (did you mean `{{outputs.a.b}}`?)",
         ]
     );
     let others = "run: |\n  x '{{.Vars}}' '{{range .}}' '{{end}}' '{{test}}' '{{args}}' '{{json .}}' '{{name}}' ${{ var.x }}";

@@ -69,8 +69,8 @@ fn keys_that_apply_to_a_whole_run_must_be_in_the_main_file() {
         }
         let source = "name: x\nphases:\n  - { id: p, use: s.yaml }\n";
         let diagnostics = lines(read_with_includes(source, &mut Files(used)));
-        let help = format!("(say `{key}` in this file, which then decides, or remove it from `s.yaml`)");
-        let expected = format!("3:19 unused-key: `s.yaml` says `{key}`, which counts only in the file that is run {help}");
+        let help = format!("(set `{key}` in this file, which takes precedence, or remove it from `s.yaml`)");
+        let expected = format!("3:19 unused-key: `s.yaml` sets `{key}`, which counts only in the file that is run {help}");
         assert_eq!(diagnostics, [expected]);
         let decided = lines(read_with_includes(&format!("{source}{line}\n"), &mut Files(used)));
         assert_eq!(decided, [] as [&str; 0], "{key}");
