@@ -1,4 +1,4 @@
-//! Checkpoints: what makes one, what may be answered, and every way to get it wrong.
+//! Checkpoints: what makes one, their options, and every error.
 
 use crate::{diagnostics, in_checkpoint, workflow};
 use lockgate_engine::hold::Action;
@@ -39,7 +39,7 @@ fn without_approval_there_is_no_checkpoint() {
     assert_eq!(diagnostics(&in_checkpoint("approval_required: false\nshow_files: a.md")), warned);
     assert_eq!(diagnostics(&in_checkpoint("with_feedback: true")), warned);
     let silent = in_checkpoint("").replace("checkpoint:", "checkpoint: {}");
-    let Some(read) = read(&silent).workflow else { panic!("a warning is no error") };
+    let Some(read) = read(&silent).workflow else { panic!("a warning is not an error") };
     assert_eq!(read.phases[1].checkpoint, None);
     assert_eq!(diagnostics(&silent)[0].split(' ').nth(2), Some("disabled-checkpoint:"));
 }
@@ -200,7 +200,7 @@ phases:
     assert_eq!(actions("validation"), [Action::RepeatPhase("validation".into()), Action::Abort]);
 }
 
-/// What is told about a single option with these lines; they begin on line 9.
+/// The problems of a single option with these lines, which start on line 9.
 fn about_option(lines: &str) -> Vec<String> {
     let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     diagnostics(&in_checkpoint(&format!("options:\n  - label: Go\n{lines}")))

@@ -1,4 +1,4 @@
-//! References that lead nowhere are found when a file is read, before a run fails on them.
+//! References that lead nowhere are reported when a file is read, before a run fails because of them.
 
 use crate::{diagnostics, in_task, lines};
 use lockgate_engine::spec::includes::{AgentLimits, IncludeError, Includes};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const NOTHING: [&str; 0] = [];
 
-/// Three phases, of which the second reads something; the template stands on line 7.
+/// Three phases, of which the second reads something; the template is on line 7.
 fn reading(template: &str, checkpoint: &str) -> String {
     format!(
         "name: test\nphases:\n  - id: plan\n    tasks: [{{id: write, pass: true}}]\n  - id: build\n    tasks:\n      - {{id: make, run: 'echo {template}'}}\n\
@@ -78,7 +78,7 @@ fn item_is_defined_only_in_a_fan_out() {
     assert_eq!(diagnostics(gate).len(), 1, "a gate of the phase belongs to no item: {:?}", diagnostics(gate));
 }
 
-/// A machine with settings that declare an agent, and without a program.
+/// A machine whose settings declare an agent, and on which a program is missing.
 struct Machine;
 
 impl Includes for Machine {
@@ -132,7 +132,7 @@ fn an_undeclared_agent_gives_a_warning_with_a_suggestion() {
             "3:41 warning unknown-agent: agent `x` is not declared, so the default agent is used (available: `reviewer`, `painter`)"
         ]
     );
-    assert_eq!(diagnostics(&with_agent("{}", "x")), NOTHING, "which agent works is said when the run begins");
+    assert_eq!(diagnostics(&with_agent("{}", "x")), NOTHING, "the agent is chosen when the run starts");
 }
 
 #[test]

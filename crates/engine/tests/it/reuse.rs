@@ -6,7 +6,7 @@ use lockgate_engine::id::PhaseId;
 use lockgate_engine::spec::includes::{IncludeError, Includes};
 use lockgate_engine::spec::read_with_includes;
 
-/// One file lies beside the workflow: `s.yaml`.
+/// There is one file next to the workflow: `s.yaml`.
 struct Used(String);
 
 impl Includes for Used {
@@ -38,7 +38,7 @@ fn a_reused_phase_must_have_a_unique_id() {
         diagnostics(&format!("name: x\nphases:\n{own}{used}"), TWO),
         ["4:11 duplicate-id: there are two phases called `p.one` (the first one is on line 3; rename one of them)"]
     );
-    assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}{used}"), TWO).len(), 1, "two of the same id are told once");
+    assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}{used}"), TWO).len(), 1, "a duplicate id is reported once");
     assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}  - {{ id: q, use: s.yaml }}\n"), TWO), [] as [&str; 0]);
 }
 

@@ -1,4 +1,4 @@
-//! The key `shell`: what it may be, where it may be, and which commands it holds for. A14.
+//! The key `shell`: its values, where it is allowed, and to which commands it applies. A14.
 
 use crate::{diagnostics, in_phase, in_task, workflow};
 use lockgate_engine::spec::workflow::Shell;

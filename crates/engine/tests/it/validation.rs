@@ -1,4 +1,4 @@
-//! Every rule of the format, with the message and the place that breaking it gives.
+//! Every rule of the format, with the message and position of its violation.
 
 use crate::{diagnostics, in_phase, in_task};
 

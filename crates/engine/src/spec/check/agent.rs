@@ -124,7 +124,7 @@ impl Checker<'_, '_> {
             Ok(text) => {
                 let text = text?;
                 for fault in crate::template::mustache::check_document(&text) {
-                    let message = format!("the prompt of `{}` cannot be filled in: {}", shown(kind), fault.message);
+                    let message = format!("the prompt of `{}` cannot be rendered: {}", shown(kind), fault.message);
                     self.error(ProblemCode::InvalidTemplate, &node.span, message).maybe_help(fault.help);
                 }
                 Some(Prompt::Document(text))

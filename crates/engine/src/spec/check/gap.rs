@@ -150,7 +150,7 @@ impl Checker<'_, '_> {
         let text = self.filled(node, "`template`")?.to_owned();
         let template = if is_path(&text) { self.included_template(text.trim(), node)? } else { text };
         for fault in mustache::check_document(&template) {
-            let message = format!("the template cannot be filled in: {}", fault.message);
+            let message = format!("the template cannot be rendered: {}", fault.message);
             self.error(ProblemCode::InvalidTemplate, &node.span, message).maybe_help(fault.help);
         }
         Some(Finalization { template, output: output? })
