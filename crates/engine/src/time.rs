@@ -30,7 +30,7 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(moment) => write!(f, "{moment:.3}"),
+            Ok(timestamp) => write!(f, "{timestamp:.3}"),
             Err(_) => write!(f, "{}ms", self.0),
         }
     }
@@ -46,8 +46,8 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {
             let text = String::deserialize(deserializer)?;
-            let moment: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
-            Ok(Self(moment.as_millisecond()))
+            let timestamp: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
+            Ok(Self(timestamp.as_millisecond()))
         } else {
             i64::deserialize(deserializer).map(Self)
         }
@@ -93,9 +93,9 @@ mod tests {
 
     #[test]
     fn timestamps_are_printed_as_iso_8601() {
-        let moment = Timestamp::from_millis(1_761_919_200_000);
-        assert_eq!(moment.to_string(), "2025-10-31T14:00:00.000Z");
-        let text = serde_json::to_string(&moment).unwrap();
-        assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), moment);
+        let timestamp = Timestamp::from_millis(1_761_919_200_000);
+        assert_eq!(timestamp.to_string(), "2025-10-31T14:00:00.000Z");
+        let text = serde_json::to_string(&timestamp).unwrap();
+        assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), timestamp);
     }
 }

@@ -445,7 +445,7 @@ impl Run {
         at: Timestamp,
     ) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
-        let position = workflow.position(phase.as_str()).ok_or_else(|| ApplyError(format!("there is no phase {phase}")))?;
+        let position = workflow.position(phase.as_str()).ok_or_else(|| ApplyError(format!("unknown phase {phase}")))?;
         self.position = position;
         self.feedback = None;
         self.iteration_counts.insert(phase.clone(), iteration);
@@ -463,7 +463,7 @@ impl Run {
         gaps: bool,
     ) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
-        let position = workflow.position(target.as_str()).ok_or_else(|| ApplyError(format!("there is no phase {target}")))?;
+        let position = workflow.position(target.as_str()).ok_or_else(|| ApplyError(format!("unknown phase {target}")))?;
         if !gaps {
             self.gap_rounds = 0;
             self.repeats_by_failure = if by_failure { self.repeats_by_failure.saturating_add(1) } else { 0 };
@@ -488,7 +488,7 @@ impl Run {
     fn task_interrupted(&mut self, key: &TaskKey, at: Timestamp) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         let declared = phase.declared(&workflow.phases[phase.position], index);
         let on_interrupt = declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt);
         if declared.and_then(|task| task.agent()).is_some() {
@@ -515,13 +515,13 @@ impl Run {
     }
 
     fn current_phase_mut(&mut self) -> Result<&mut PhaseRun, ApplyError> {
-        self.current.as_mut().ok_or_else(|| ApplyError("there is no current phase".into()))
+        self.current.as_mut().ok_or_else(|| ApplyError("no phase is running".into()))
     }
 
     fn gate(&mut self, gate: &str, change: impl FnOnce(&mut GateRun) -> GateState) -> Result<(), ApplyError> {
         let phase = self.current_phase_mut()?;
         let index = phase.gates.iter().position(|candidate| candidate.gate.as_str() == gate);
-        let index = index.ok_or_else(|| ApplyError(format!("there is no gate {gate}")))?;
+        let index = index.ok_or_else(|| ApplyError(format!("unknown gate {gate}")))?;
         let state = change(&mut phase.gates[index]);
         phase.set_gate(index, state);
         Ok(())
@@ -541,7 +541,7 @@ impl Run {
         change: impl FnOnce(&mut crate::run::phase::TaskRun) -> TaskState,
     ) -> Result<(), ApplyError> {
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         phase.tasks[index].since = Some(at);
         let timer = phase.tasks[index].state.next_try().map(|(timer, _)| timer.clone());
         let state = change(&mut phase.tasks[index]);

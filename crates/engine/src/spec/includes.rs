@@ -27,7 +27,7 @@ pub trait Includes {
     fn read(&mut self, path: &str) -> Result<Option<String>, IncludeError>;
 
     /// The names in a directory next to the workflow file or its directory. Empty if there is no such directory.
-    fn list(&mut self, folder: &str) -> Vec<String>;
+    fn list(&mut self, dir: &str) -> Vec<String>;
 
     /// The name of the workflow file without its directory, if it has one.
     fn file_name(&self) -> Option<String> {
@@ -116,7 +116,7 @@ pub(super) fn kinds(includes: &mut dyn Includes) -> Vec<String> {
 
 /// A suggestion for the name of a file that does not exist.
 pub(super) fn meant(includes: &mut dyn Includes, path: &str) -> Option<String> {
-    let (folder, name) = path.rsplit_once('/').unwrap_or((".", path));
-    let names = includes.list(folder);
+    let (dir, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let names = includes.list(dir);
     suggest::did_you_mean(name, names.iter().map(String::as_str))
 }

@@ -53,9 +53,9 @@ pub(crate) fn function_body(source: &str) -> Result<Found, Vec<Fault>> {
             .into_vec()
             .iter()
             .take(MAX_FAULTS)
-            .map(|told| {
-                let label = told.labels.first().map(|label| (label.offset(), label.len()));
-                syntax_fault(&told.message, label, told.help.as_deref(), BEFORE.len(), source.len())
+            .map(|error| {
+                let label = error.labels.first().map(|label| (label.offset(), label.len()));
+                syntax_fault(&error.message, label, error.help.as_deref(), BEFORE.len(), source.len())
             })
             .collect();
         if faults.is_empty() && !is_one_function(&parsed.program, wrapped.len()) {
@@ -90,10 +90,10 @@ pub(crate) fn expression(source: &str) -> Result<Found, Vec<Fault>> {
                 .into_vec()
                 .iter()
                 .take(MAX_FAULTS)
-                .map(|told| {
-                    let label = told.labels.first().map(|label| (label.offset(), label.len()));
-                    let help = if begins_with_return(source) { Some(WITHOUT_RETURN) } else { told.help.as_deref() };
-                    syntax_fault(&told.message, label, help, 0, source.len())
+                .map(|error| {
+                    let label = error.labels.first().map(|label| (label.offset(), label.len()));
+                    let help = if starts_with_return(source) { Some(WITHOUT_RETURN) } else { error.help.as_deref() };
+                    syntax_fault(&error.message, label, help, 0, source.len())
                 })
                 .collect()),
             Ok(expression) => {
@@ -107,7 +107,7 @@ pub(crate) fn expression(source: &str) -> Result<Found, Vec<Fault>> {
 
 const WITHOUT_RETURN: &str = "a condition is an expression: remove `return`";
 
-fn begins_with_return(source: &str) -> bool {
+fn starts_with_return(source: &str) -> bool {
     let after = source.trim_start().strip_prefix("return");
     after.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '$')))
 }

@@ -84,8 +84,8 @@ phases:
   - id: planning
     tasks: [{id: plan, run: ./plan}]
     checkpoint:
-      condition: "context.subagents_spawned > 0"  # only when somebody worked
-      prompt: "Look at what was made?"
+      condition: "context.subagents_spawned > 0"  # only if an agent worked
+      prompt: "Look at the result?"
       with_feedback: true
       show_files:
         - "{{output_dir}}/plan.md"
@@ -110,7 +110,7 @@ phases:
 "#;
     let workflow = workflow(source);
     let checkpoint = workflow.phases[0].checkpoint.clone().expect("a checkpoint");
-    assert_eq!(checkpoint.prompt, "Look at what was made?");
+    assert_eq!(checkpoint.prompt, "Look at the result?");
     assert_eq!(checkpoint.show_files, ["{{output_dir}}/plan.md", "{{output_dir}}/architecture.md"]);
     let condition = checkpoint.condition.clone().expect("a condition");
     assert_eq!(condition.reads, Reads::Parts(["subagents_spawned".to_owned()].into()));

@@ -21,7 +21,7 @@ impl Run {
             Scope::Tasks(keys) => {
                 let phase = self.current_phase_mut()?;
                 for key in keys {
-                    let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+                    let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
                     phase.tasks[index].hold = Some(opened.hold.clone());
                 }
                 match opened.kind {
@@ -67,7 +67,7 @@ impl Run {
     }
 
     pub(super) fn close(&mut self, hold: &HoldId, state: HoldState) -> Result<Hold, ApplyError> {
-        let mut hold = self.holds.remove(hold).ok_or_else(|| ApplyError(format!("there is no open hold {hold}")))?;
+        let mut hold = self.holds.remove(hold).ok_or_else(|| ApplyError(format!("hold {hold} is not open")))?;
         hold.state = state;
         self.remove_timers(&hold);
         self.touched.closed.push(hold.clone());
@@ -288,7 +288,7 @@ impl Run {
     }
 
     pub(super) fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, ApplyError> {
-        self.holds.get_mut(hold).ok_or_else(|| ApplyError(format!("there is no open hold {hold}")))
+        self.holds.get_mut(hold).ok_or_else(|| ApplyError(format!("hold {hold} is not open")))
     }
 }
 

@@ -93,7 +93,7 @@ impl Run {
     /// The fan-out tasks of a task; its gates run again after it.
     fn taken_back(&mut self, key: &TaskKey) -> Result<Vec<TaskKey>, ApplyError> {
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         phase.gates_again(index);
         Ok(phase.children(index).into_iter().map(|child| phase.key(child)).collect())
     }
@@ -101,7 +101,7 @@ impl Run {
     /// The task no longer waits for rework, because it starts or was handled.
     pub(super) fn clear_awaited(&mut self, key: &TaskKey) -> Result<(), ApplyError> {
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         phase.clear_awaited(index);
         Ok(())
     }

@@ -67,10 +67,10 @@ fn settle(run: &Run, phase: &PhaseRun, check: &GapCheck, action: GapAction, reco
         };
         record.agents = check.additional.iter().map(numbered).collect();
     }
-    let nobody = action == GapAction::SpawnAdditional && record.agents.is_empty();
+    let no_agents = action == GapAction::SpawnAdditional && record.agents.is_empty();
     let too_often = run.gap_rounds + 1 >= check.max_iterations;
     record.action = Some(match action {
-        GapAction::Retry | GapAction::SpawnAdditional if too_often || nobody => GapAction::Escalate,
+        GapAction::Retry | GapAction::SpawnAdditional if too_often || no_agents => GapAction::Escalate,
         GapAction::Retry | GapAction::SpawnAdditional | GapAction::Escalate | GapAction::Abort => action,
     });
     if record.action != Some(GapAction::SpawnAdditional) {

@@ -169,7 +169,7 @@ fn lacks_authentication(harness: &mut Harness, address: &str, probe: Option<&str
 
 #[test]
 fn an_auth_gate_is_not_a_failure_and_spends_no_attempt() {
-    let mut harness = Harness::new(workflow(vec![phase("one", vec![task("deploy", &[]), task("beside", &[])])]));
+    let mut harness = Harness::new(workflow(vec![phase("one", vec![task("deploy", &[]), task("other", &[])])]));
     lacks_authentication(&mut harness, "one/deploy", Some("deploy whoami"));
     assert_eq!(harness.run.status(), Status::Running, "others continue");
     assert_eq!(harness.hold().options, authentication_options());
@@ -189,7 +189,7 @@ fn an_auth_gate_is_not_a_failure_and_spends_no_attempt() {
 #[test]
 fn a_nonblocking_question_continues_with_its_default_and_a_person_may_change_it() {
     let waits = WaitSettings { default: Some(OptionId::from("sqlite")), ..WaitSettings::default() };
-    let tasks = vec![with_waits(decision("db", &[]), waits), task("build", &["db"]), task("beside", &[])];
+    let tasks = vec![with_waits(decision("db", &[]), waits), task("build", &["db"]), task("other", &[])];
     let mut last = phase("two", vec![task("after", &[])]);
     last.checkpoint = checkpoint(vec![choice("Continue", Action::Continue)]);
     let mut harness = Harness::new(workflow(vec![phase("one", tasks), last]));
@@ -200,7 +200,7 @@ fn a_nonblocking_question_continues_with_its_default_and_a_person_may_change_it(
     assert_eq!(harness.run.current.as_ref().unwrap().id.as_str(), "two", "the run did not wait");
     let found = crate::run::consequences(&harness.run, &decided.hold, "postgres").unwrap();
     assert_eq!(found.tasks, [TaskId::from("build")]);
-    assert_eq!(found.carried, [TaskId::from("db"), TaskId::from("beside")]);
+    assert_eq!(found.carried, [TaskId::from("db"), TaskId::from("other")]);
     let change =
         CommandKind::ChangeAnswer(AnswerChange { hold: decided.hold.clone(), option: "postgres".into(), feedback: None });
     assert!(matches!(harness.tell(Actor::driver(), change.clone(), true), Err(Refusal::PersonRequired { .. })));

@@ -58,11 +58,11 @@ impl Checker<'_, '_> {
 
 /// A cycle for messages; the middle of a long one is omitted.
 pub fn cycle_text<'c>(names: impl Iterator<Item = &'c str>) -> String {
-    let told: Vec<String> = names.map(shown).collect();
-    if told.len() > 12 {
-        format!("{} → … → {}", told[..6].join(" → "), told[told.len() - 5..].join(" → "))
+    let shown: Vec<String> = names.map(shown).collect();
+    if shown.len() > 12 {
+        format!("{} → … → {}", shown[..6].join(" → "), shown[shown.len() - 5..].join(" → "))
     } else {
-        told.join(" → ")
+        shown.join(" → ")
     }
 }
 

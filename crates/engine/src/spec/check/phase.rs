@@ -131,10 +131,10 @@ impl Checker<'_, '_> {
             fields.get("behavior").and_then(|node| self.word(node, "`behavior`", &BEHAVIORS)).unwrap_or(Behavior::Parallel);
         let own_mode = fields.get("execution_mode").and_then(|node| self.word(node, "`execution_mode`", &MODES));
         let mut taken = BTreeSet::from([MAIN_TASK.to_owned(), ADAPTIVE_TASK.to_owned()]);
-        let (tasks, told) = self.tasks(fields, behavior, own_mode.unwrap_or(mode), &mut taken, order);
+        let (tasks, suggestions) = self.tasks(fields, behavior, own_mode.unwrap_or(mode), &mut taken, order);
         let gap_check = self.gap_check(fields, &mut taken);
         let mut suggested = self.suggestions(fields);
-        suggested.extend(told);
+        suggested.extend(suggestions);
         let (skills, budget) = (self.names(fields, "skills"), self.budget(fields));
         let gates = self.gates(fields, &tasks);
         let checkpoint = fields.get("checkpoint").and_then(|node| self.checkpoint(node, order));
@@ -207,7 +207,7 @@ impl Checker<'_, '_> {
         let spans: Vec<Range<usize>> = raw.iter().map(|raw| raw.id.span.clone()).collect();
         let mut tasks: Vec<Task> = raw.into_iter().map(|raw| raw.task).collect();
         self.redo(&mut tasks, &spans, order.before().map(PhaseId::from).as_ref());
-        let told = match mode {
+        let suggestions = match mode {
             Mode::Strict | Mode::Adaptive => {
                 tasks.extend(listed);
                 Vec::new()
@@ -231,7 +231,7 @@ impl Checker<'_, '_> {
             let needs = tasks.iter().map(|task| task.id.clone()).collect();
             tasks.push(Task { needs, ..Task::new(TaskId::new(MAIN_TASK), work) });
         }
-        (tasks, told)
+        (tasks, suggestions)
     }
 
     fn main_agent(&mut self, phase: &Fields<'_, '_>) -> Option<Work> {

@@ -192,8 +192,8 @@ impl Checker<'_, '_> {
             return BTreeMap::new();
         }
         let kinds = includes::kinds(self.includes);
-        let told = kinds.into_iter().filter_map(|kind| Some((includes::prompt(self.includes, &kind).ok()??, kind)));
-        told.map(|(text, kind)| (kind, text)).collect()
+        let prompts = kinds.into_iter().filter_map(|kind| Some((includes::prompt(self.includes, &kind).ok()??, kind)));
+        prompts.map(|(text, kind)| (kind, text)).collect()
     }
 
     fn vars(&mut self, fields: &Fields<'_, '_>, inputs: &BTreeMap<String, Input>) -> BTreeMap<String, Value> {

@@ -325,9 +325,9 @@ fn the_schema_and_the_checks_enforce_the_same_key_dependencies() {
 #[expect(clippy::disallowed_methods, reason = "the examples are files, and a new one must not be forgotten")]
 fn every_example_is_valid() {
     let validator = validator();
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut seen = 0;
-    for entry in std::fs::read_dir(folder).expect("the examples") {
+    for entry in std::fs::read_dir(dir).expect("the examples") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).expect("text");

@@ -208,7 +208,7 @@ impl<'t> Parser<'t> {
     }
 
     fn otherwise(&mut self, span: Range<usize>) {
-        let told = match self.open.last_mut() {
+        let message = match self.open.last_mut() {
             Some(frame) if !frame.is_in_otherwise => {
                 frame.is_in_otherwise = true;
                 return;
@@ -217,7 +217,7 @@ impl<'t> Parser<'t> {
             None => "`{{else}}` is outside of a section",
         };
         let help = Some("it belongs between a tag such as {{#if path}} and the one that closes it".into());
-        self.faults.push(TemplateError { message: told.into(), span, help });
+        self.faults.push(TemplateError { message: message.into(), span, help });
     }
 
     fn otherwise_if(&mut self, inner: &'t str, span: Range<usize>) -> Option<()> {
