@@ -335,7 +335,7 @@ fn a_question_about_a_task_is_voided_when_the_task_is_retried_or_skipped() {
     let hold = project.waiting_hold();
     assert_eq!(project.run(&["retry", "job", "broken"]).code, Some(0));
     assert_eq!(project.json(0, &["inbox", "--json"]), serde_json::json!([]));
-    expect(&project.run(&["answer", &hold, "rerun"]), 3, &["was taken back", "a person asked for a new attempt"]);
+    expect(&project.run(&["answer", &hold, "rerun"]), 3, &["was voided", "a person asked for a new attempt"]);
     fine(&project);
     assert_eq!(project.run(&["resume", "job"]).code, Some(3), "it failed again, and is asked about again");
     assert_ne!(project.waiting_hold(), hold);
