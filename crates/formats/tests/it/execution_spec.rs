@@ -410,7 +410,7 @@ fn undefined_and_unused_gates_are_reported() {
         diagnostics(&small("{WS1: {gate: tets}}", "[{parallel: [WS1], gates: [deploy]}]", "{test: make test, lint: make lint}")),
         [
             "3:27 unknown-gate: gate `tets` is not defined under `gates` (did you mean `test`?)",
-            "4:46 unknown-gate: gate `deploy` is not defined under `gates` (there is `test`, `lint`)",
+            "4:46 unknown-gate: gate `deploy` is not defined under `gates` (available: `test`, `lint`)",
             "5:9 warning unused-key: gate `test` never runs: no phase and no workstream names it (list it under `gates` of a phase, or remove it)",
             "5:26 warning unused-key: gate `lint` never runs: no phase and no workstream names it (list it under `gates` of a phase, or remove it)",
         ]

@@ -147,7 +147,13 @@ fn a_question_that_opens_again_says_what_changed() {
     harness.answer("sqlite", None);
     seal(&mut harness, &all());
     let differences = vec!["a.md changed".to_owned()];
-    harness.outcome(CommandKind::Rechecked { hold, revision: 1, files: vec![file(b"two")], diff: None, differences: differences.clone() });
+    harness.outcome(CommandKind::Rechecked {
+        hold,
+        revision: 1,
+        files: vec![file(b"two")],
+        diff: None,
+        differences: differences.clone(),
+    });
     let rows = seal(&mut harness, &all());
     assert_eq!(kinds(&rows), [NoticeKind::HoldReopened]);
     let notice = read(&rows[0]);
