@@ -76,7 +76,7 @@ fn guarded(text: &str) -> String {
         let name = part.trim_start_matches(|sign: char| sign == '/' || sign.is_whitespace());
         let is_tag = ["completed_tasks", "resume_point", "instructions"]
             .iter()
-            .any(|tag| name.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)));
+            .any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)));
         guarded.push_str(if is_tag { "&#60;" } else { "<" });
         guarded.push_str(part);
     }

@@ -1,4 +1,4 @@
-//! Many runs in one process: each with a driver of its own, all on one store.
+//! Many runs in one process, each with its own driver, all on one store.
 
 use lockgate_engine::run::command::{Caller, Channel, CommandKind, TerminalRule};
 use lockgate_runner::config::Config;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// The one that Lockgate's program has.
+/// The same allocator as in the Lockgate program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -29,16 +29,16 @@ pub(crate) struct Harness {
 }
 
 impl Harness {
-    /// Puts a workflow into a folder.
-    pub(crate) fn new(folder: &Path, store: Arc<dyn Store>, workflow: &str) -> Result<Self, String> {
-        let path = folder.join("workflow.yaml");
+    /// Writes a workflow to a directory.
+    pub(crate) fn new(directory: &Path, store: Arc<dyn Store>, workflow: &str) -> Result<Self, String> {
+        let path = directory.join("workflow.yaml");
         std::fs::write(&path, workflow).map_err(said)?;
-        let root = Root::at(folder);
+        let root = Root::at(directory);
         root.prepare().map_err(said)?;
         let mut file = read_workflow(&path).map_err(said)?;
         let workflow = file.workflow.take().ok_or("the workflow has problems")?;
         let frozen = Arc::new(Frozen::new(&root, &file, workflow));
-        // Nothing here needs a script.
+        // No workflow here needs a script.
         let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
         let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _, _| {}));
         let runtime = Runtime { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
@@ -46,7 +46,7 @@ impl Harness {
         Ok(Self { root, runtime, frozen, caller })
     }
 
-    /// Begins so many runs, so many of them side by side, and drives them until they end or wait; gives how long that took, and what waits.
+    /// Starts runs, at most `concurrency` of them in parallel, and drives them until they end or wait. Returns the duration and the waiting runs.
     pub(crate) async fn drive(&self, runs: usize, concurrency: usize) -> Result<(Duration, Vec<Parked>), String> {
         let began = Instant::now();
         let mut under_way = JoinSet::new();
@@ -75,7 +75,7 @@ impl Harness {
         }
     }
 
-    /// Answers a run that waits; gives how long it took until the next task had started.
+    /// Answers a waiting run, and returns the time until the next task started.
     pub(crate) async fn answer(&self, parked: &Parked) -> Result<Duration, String> {
         let began = Instant::now();
         let mut driver = parked.wake(self.runtime.clone(), Box::new(())).await.map_err(said)?;
@@ -85,11 +85,11 @@ impl Harness {
         let took = began.elapsed();
         match driver.drive(&Halt::default()).await.map_err(said)? {
             Paused::Ended => Ok(took),
-            paused @ (Paused::Waiting | Paused::Interrupted) => Err(format!("an answered run was left {paused:?}")),
+            paused @ (Paused::Waiting | Paused::Interrupted) => Err(format!("an answered run is {paused:?}")),
         }
     }
 
-    /// Leaves so many runs to the background.
+    /// Starts runs in the background.
     pub(crate) async fn leave(&self, runs: usize) -> Result<(), String> {
         let mut under_way = JoinSet::new();
         for _ in 0..runs {
@@ -111,7 +111,7 @@ impl Harness {
     }
 }
 
-/// A runtime as `lockgate worker` has it.
+/// A runtime like that of `lockgate worker`.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(said)
 }

@@ -1,4 +1,4 @@
-//! EXECUTION-SPEC files as workflows: what comes of them, and every fault with its place.
+//! EXECUTION-SPEC files as workflows, and the position of every error in them.
 
 use crate::lines;
 use lockgate_engine::spec::includes::{IncludeError, Includes, NoIncludes};
@@ -76,7 +76,7 @@ fn diagnostics(source: &str) -> Vec<String> {
     lines(file_format::read_with_includes(source, &mut NoIncludes).read)
 }
 
-/// A file with these workstreams, phases and gates, each in flow style; they stand on lines 3 to 5.
+/// A file with these workstreams, phases and gates in flow style, on lines 3 to 5.
 fn small(workstreams: &str, phases: &str, gates: &str) -> String {
     format!("---\nprd: PRD-001\nworkstreams: {workstreams}\nexecution_phases: {phases}\ngates: {gates}\n---\n# Body\n")
 }
@@ -293,7 +293,7 @@ fn a_workstream_belongs_to_exactly_one_phase() {
     );
 }
 
-/// The workflow of a file that is read with warnings only, and these.
+/// The workflow of a file without errors, and its warnings.
 fn lenient(source: &str) -> (Workflow, Vec<String>) {
     let read = file_format::read_with_includes(source, &mut NoIncludes).read;
     let workflow = read.workflow.clone().expect("a workflow");
@@ -457,7 +457,7 @@ fn missing_required_parts_of_a_pipeline_are_reported() {
             "5:12 duplicate-id: there are two gates called `a` (the first one is on line 5; rename one of them)",
         ]
     );
-    assert_eq!(diagnostics("---\nprd: a\n: b\nworkstreams: [\n---\n").len(), 1, "YAML that cannot be read is told once");
+    assert_eq!(diagnostics("---\nprd: a\n: b\nworkstreams: [\n---\n").len(), 1, "unreadable YAML is reported once");
 }
 
 #[test]

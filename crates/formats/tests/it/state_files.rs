@@ -1,4 +1,4 @@
-//! State files of pipelines: every rule, what breaks it, and what does not. D4.
+//! State files of pipelines: valid ones, and violations of every rule. D4.
 
 use lockgate_engine::spec::includes::NoIncludes;
 use lockgate_engine::spec::workflow::Workflow;
@@ -24,7 +24,7 @@ fn good() -> Value {
     })
 }
 
-/// The rules that a file breaks which is good but for these keys; a key whose value is nothing is taken out.
+/// The rules that a valid file violates after these changes; the value `-` removes a key.
 fn with(changes: Value) -> Vec<&'static str> {
     let mut file = good();
     let map = file.as_object_mut().expect("an object");
@@ -166,7 +166,7 @@ fn d4_workstreams_and_gates_must_match_the_spec() {
     assert_eq!(
         with(json!(["WS1"]), json!(["WS2", "WS3", "WS4"]), json!(["schema", "lint"]), json!(["test"])),
         NONE,
-        "what is deferred may be told"
+        "deferred workstreams may be listed"
     );
     assert_eq!(
         with(json!(["WS1"]), json!(["WS2"]), json!(["schema", "lint"]), json!(["test"])),
