@@ -10,10 +10,10 @@ const SECTIONS: &[(char, u32)] = &[('A', 16), ('B', 10), ('C', 8), ('D', 9), ('E
 
 /// Checks the table against the names of all built tests.
 pub(crate) fn check(tests: &[String]) -> Report {
-    let began = Instant::now();
+    let started = Instant::now();
     let text = std::fs::read_to_string(crate::root().join("docs/conformance.md")).unwrap_or_default();
     let problems = problems(&text, tests);
-    docs::report("conformance table names existing tests", began, ids().len() as u64, problems)
+    docs::report("conformance table names existing tests", started, ids().len() as u64, problems)
 }
 
 fn ids() -> Vec<String> {

@@ -128,7 +128,7 @@ fn workflows(lockgate: &Path, directory: &Path, report: &mut CorpusReport) {
 fn runs(lockgate: &Path, file: &Path) -> Result<usize, String> {
     let checked = call(lockgate, None, &["validate", "--json", &file.to_string_lossy()])?;
     if checked.status.code() != Some(0) {
-        return Err(format!("it is not valid: {}", said(&checked)));
+        return Err(format!("it is not valid: {}", messages(&checked)));
     }
     let source = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let mut answers: Vec<String> = Vec::new();
@@ -138,12 +138,12 @@ fn runs(lockgate: &Path, file: &Path) -> Result<usize, String> {
         let mut arguments = vec!["run", &*file, "corpus", "--json", "--agent", "./agent.sh"];
         arguments.extend(answers.iter().flat_map(|answer| ["--answer", answer.as_str()]));
         let output = call(lockgate, Some(root.path()), &arguments)?;
-        let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+        let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
         match output.status.code() {
             Some(0) if view["status"] == "complete" => return Ok(answers.len()),
             Some(3) if answers.len() < MOST_ANSWERS => {}
             Some(3) => return Err(format!("it still asks after {MOST_ANSWERS} answers: {}", answers.join(", "))),
-            _ => return Err(format!("{}: {}", output.status, said(&output))),
+            _ => return Err(format!("{}: {}", output.status, messages(&output))),
         }
         let open = view["holds"].as_array().into_iter().flatten().filter(|hold| hold["state"] == "open");
         let before = answers.len();
@@ -151,7 +151,7 @@ fn runs(lockgate: &Path, file: &Path) -> Result<usize, String> {
             answers.push(answer(hold, &source)?);
         }
         if answers.len() == before {
-            return Err(format!("it waits without an open hold: {}", said(&output)));
+            return Err(format!("it waits without an open hold: {}", messages(&output)));
         }
     }
 }
@@ -206,14 +206,14 @@ fn written_options(source: &str, phase: &str) -> Vec<(String, String)> {
 /// Whether a file is refused with a position, and with this code if one is given.
 fn refused(lockgate: &Path, file: &Path, code: Option<&str>) -> Result<String, String> {
     let output = call(lockgate, None, &["validate", "--json", &file.to_string_lossy()])?;
-    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     if output.status.code() != Some(4) {
-        return Err(format!("it was not refused: {}", said(&output)));
+        return Err(format!("it was not refused: {}", messages(&output)));
     }
     let problems = view[0]["problems"].as_array().into_iter().flatten();
     let mut errors = problems.filter(|problem| problem["severity"] == "error" && problem["line"].as_u64() >= Some(1));
     let Some(found) = errors.find(|problem| code.is_none_or(|code| problem["code"] == code)) else {
-        return Err(format!("no error with a position and {}: {}", code.unwrap_or("any code"), said(&output)));
+        return Err(format!("no error with a position and {}: {}", code.unwrap_or("any code"), messages(&output)));
     };
     Ok(format!("refused: {}:{} {}", found["line"], found["column"], found["message"].as_str().unwrap_or_default()))
 }
@@ -241,7 +241,7 @@ fn call(lockgate: &Path, root: Option<&Path>, arguments: &[&str]) -> Result<Outp
     command.output().map_err(|error| format!("cannot start {}: {error}", lockgate.display()))
 }
 
-fn said(output: &Output) -> String {
+fn messages(output: &Output) -> String {
     let text = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
     String::from_utf8_lossy(text).trim_end().to_owned()
 }

@@ -20,7 +20,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
 
 pub(crate) fn check() -> Report {
     let root = crate::root();
-    let began = Instant::now();
+    let started = Instant::now();
     let documents = documents(&root);
     let mut problems = Vec::new();
     for document in &documents {
@@ -34,7 +34,7 @@ pub(crate) fn check() -> Report {
         }
     }
     let checks = documents.len() as u64;
-    report("documents name existing files", began, checks, problems)
+    report("documents name existing files", started, checks, problems)
 }
 
 /// Builds the documentation of all crates; every warning, such as a broken link, is a problem.
@@ -51,7 +51,7 @@ pub(crate) fn check_api_documentation() -> Report {
 }
 
 /// Creates a report in which each problem is a failure.
-pub(crate) fn report(title: &str, began: Instant, checks: u64, problems: Vec<String>) -> Report {
+pub(crate) fn report(title: &str, started: Instant, checks: u64, problems: Vec<String>) -> Report {
     println!("\n== {title}");
     problems.iter().for_each(|problem| println!("{problem}"));
     let failed = problems.len() as u64;
@@ -59,7 +59,7 @@ pub(crate) fn report(title: &str, began: Instant, checks: u64, problems: Vec<Str
     let tally = Tally { passed: u64::from(failed == 0), failed, ignored: 0 };
     let summary = format!("{}: {} checked, {failed} problems", if failed == 0 { "ok" } else { "FAILED" }, checks);
     println!("{summary}");
-    Report { title: title.to_owned(), tally, lines: problems.into_iter().chain([summary]).collect(), took: began.elapsed() }
+    Report { title: title.to_owned(), tally, lines: problems.into_iter().chain([summary]).collect(), took: started.elapsed() }
 }
 
 /// The Markdown files of the repository.

@@ -15,7 +15,7 @@ const LIMIT_SECONDS: &str = "120";
 /// Checks all examples with this program.
 pub(crate) fn check(lockgate: &Path) -> Report {
     let root = crate::root();
-    let began = Instant::now();
+    let started = Instant::now();
     let mut problems = Vec::new();
     let mut checks = 0;
     for example in examples(&root) {
@@ -46,7 +46,7 @@ pub(crate) fn check(lockgate: &Path) -> Report {
             problems.extend(refuted(outcome, 0, &format!("{name}:{line}: this workflow is not valid")));
         }
     }
-    docs::report("examples are valid and run", began, checks, problems)
+    docs::report("examples are valid and run", started, checks, problems)
 }
 
 /// All examples: workflows, and Markdown files that can be run.
@@ -60,8 +60,8 @@ fn refuted(outcome: Result<Output, String>, code: i32, what: &str) -> Option<Str
         Err(error) => Some(format!("{what}: {error}")),
         Ok(output) if output.status.code() == Some(code) => None,
         Ok(output) => {
-            let said = [output.stdout, output.stderr].concat();
-            Some(format!("{what}: {}, not {code}\n{}", output.status, String::from_utf8_lossy(&said).trim_end()))
+            let printed = [output.stdout, output.stderr].concat();
+            Some(format!("{what}: {}, not {code}\n{}", output.status, String::from_utf8_lossy(&printed).trim_end()))
         }
     }
 }

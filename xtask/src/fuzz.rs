@@ -55,7 +55,7 @@ fn corpus() -> PathBuf {
 pub(crate) fn search(program: &Path, target: &str, time: Duration) -> Report {
     let title = format!("fuzz target {target}, {} s", time.as_secs());
     println!("\n== {title}");
-    let began = Instant::now();
+    let started = Instant::now();
     let searched = search_in(program, target, time);
     let (failed, lines) = match searched {
         Ok(line) => (0, vec![line]),
@@ -63,7 +63,7 @@ pub(crate) fn search(program: &Path, target: &str, time: Duration) -> Report {
     };
     lines.iter().for_each(|line| println!("{line}"));
     let tally = Tally { passed: 1 - failed, failed, ignored: 0 };
-    Report { title, tally, lines, took: began.elapsed() }
+    Report { title, tally, lines, took: started.elapsed() }
 }
 
 fn search_in(program: &Path, target: &str, time: Duration) -> Result<String, Vec<String>> {

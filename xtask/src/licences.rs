@@ -24,7 +24,7 @@ const ACCEPTED: &[&str] = &[
 
 /// Checks every package in the lock file.
 pub(crate) fn check() -> Report {
-    let began = Instant::now();
+    let started = Instant::now();
     let (checks, problems) = match packages() {
         Err(error) => (1, vec![error]),
         Ok(packages) => {
@@ -35,7 +35,7 @@ pub(crate) fn check() -> Report {
             (packages.len() as u64, problems.collect())
         }
     };
-    docs::report("licences of dependencies", began, checks, problems)
+    docs::report("licences of dependencies", started, checks, problems)
 }
 
 fn packages() -> Result<Vec<(String, String)>, String> {

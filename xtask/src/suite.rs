@@ -48,8 +48,8 @@ pub(crate) fn read_summary(line: &str) -> Option<Tally> {
 /// Runs a test program; kills it and all its descendants if it exceeds its time limit.
 pub(crate) fn run(title: &str, mut command: Command, budget: Duration) -> Report {
     println!("\n== {title}");
-    let began = Instant::now();
-    let report = |tally, lines| Report { title: title.to_owned(), tally, lines, took: began.elapsed() };
+    let started = Instant::now();
+    let report = |tally, lines| Report { title: title.to_owned(), tally, lines, took: started.elapsed() };
     let broken = |line: String| {
         println!("{line}");
         (Tally { failed: 1, ..Tally::default() }, vec![line])

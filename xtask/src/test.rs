@@ -23,16 +23,16 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         None => vec!["--workspace"],
     };
     println!("== building");
-    let began = Instant::now();
+    let started = Instant::now();
     let built = build(&selection, only.is_none());
     let Built { suites, lockgate } = match built {
         Ok(built) => built,
         Err(message) => {
             let tally = Tally { failed: 1, ..Tally::default() };
-            return Ok(conclude(&[Report { title: "building".into(), tally, lines: vec![message], took: began.elapsed() }]));
+            return Ok(conclude(&[Report { title: "building".into(), tally, lines: vec![message], took: started.elapsed() }]));
         }
     };
-    println!("built in {} s", began.elapsed().as_secs());
+    println!("built in {} s", started.elapsed().as_secs());
     let mut reports = Vec::new();
     if let Some(lockgate) = lockgate {
         reports.push(licences::check());

@@ -101,8 +101,8 @@ fn bytes(seed: i64, length: usize) -> Vec<u8> {
     std::iter::repeat_with(next).flatten().take(length).collect()
 }
 
-fn report(began: Instant) {
-    println!("{}", began.elapsed().as_nanos());
+fn report(started: Instant) {
+    println!("{}", started.elapsed().as_nanos());
 }
 
 /// Raw: one row of 300 bytes per transaction.
@@ -111,11 +111,11 @@ fn raw(database: &Path, count: i64) -> rusqlite::Result<()> {
     connection.execute_batch("CREATE TABLE rows (key INTEGER PRIMARY KEY, body BLOB NOT NULL)")?;
     let mut insert = connection.prepare("INSERT INTO rows VALUES (?1, ?2)")?;
     let body = bytes(1, RAW_BYTES);
-    let began = Instant::now();
+    let started = Instant::now();
     for key in 1..=count {
         insert.execute(params![key, body])?;
     }
-    report(began);
+    report(started);
     Ok(())
 }
 
@@ -140,11 +140,11 @@ fn append_durably(connection: &Connection, key: i64) -> rusqlite::Result<()> {
 fn steps(database: &Path, count: i64) -> rusqlite::Result<()> {
     let connection = open(database)?;
     connection.execute_batch(SCHEMA)?;
-    let began = Instant::now();
+    let started = Instant::now();
     for key in 1..=count {
         append_durably(&connection, key)?;
     }
-    report(began);
+    report(started);
     Ok(())
 }
 

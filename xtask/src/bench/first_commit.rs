@@ -32,27 +32,27 @@ pub(crate) fn newest(connection: &Connection) -> rusqlite::Result<i64> {
 /// The database must have no `-shm` file: the first process that opens it recovers it, and that must be the measured one.
 pub(crate) fn time(mut command: Command, database: &Path, last: i64) -> Result<Duration, String> {
     let index = next_to(database, "-shm");
-    let began = Instant::now();
+    let started = Instant::now();
     let mut process = KillOnDrop(command.spawn().map_err(|error| format!("cannot start: {error}"))?);
-    await_that(&mut process, began, || index.exists())?;
+    await_that(&mut process, started, || index.exists())?;
     let mut connection = None;
-    await_that(&mut process, began, || {
+    await_that(&mut process, started, || {
         // The other process may hold a lock while it recovers; then the next check succeeds.
         if connection.is_none() {
             connection = open_read_only(database).ok();
         }
         connection.as_ref().and_then(|connection| newest(connection).ok()).is_some_and(|key| key > last)
     })?;
-    Ok(began.elapsed())
+    Ok(started.elapsed())
 }
 
 /// Starts a command that keeps writing, and kills it when the low half of the newest commit's key reaches `count`.
 pub(crate) fn kill_at(mut command: Command, database: &Path, count: i64) -> Result<(), String> {
-    let began = Instant::now();
+    let started = Instant::now();
     let mut process = KillOnDrop(command.spawn().map_err(|error| format!("cannot start: {error}"))?);
-    await_that(&mut process, began, || next_to(database, "-shm").exists())?;
+    await_that(&mut process, started, || next_to(database, "-shm").exists())?;
     let mut connection = None;
-    await_that(&mut process, began, || {
+    await_that(&mut process, started, || {
         if connection.is_none() {
             connection = open_read_only(database).ok();
         }
@@ -66,13 +66,13 @@ pub(crate) fn kill_at(mut command: Command, database: &Path, count: i64) -> Resu
     Ok(())
 }
 
-fn await_that(process: &mut KillOnDrop, began: Instant, mut condition: impl FnMut() -> bool) -> Result<(), String> {
+fn await_that(process: &mut KillOnDrop, started: Instant, mut condition: impl FnMut() -> bool) -> Result<(), String> {
     while !condition() {
         if let Ok(Some(status)) = process.0.try_wait() {
             // It may have committed right before it ended.
             return if condition() { Ok(()) } else { Err(format!("ended too early: {status}")) };
         }
-        if began.elapsed() > PATIENCE {
+        if started.elapsed() > PATIENCE {
             return Err(format!("no new commit within {} s", PATIENCE.as_secs()));
         }
         std::thread::sleep(GLANCE);

@@ -12,15 +12,15 @@ pub(crate) fn describe(directory: &Path) -> String {
     let directory = directory.display().to_string();
     format!(
         "Measured on {}: {}, {cores} cores, Linux {}, {}.",
-        said("date", &["-u", "+%Y-%m-%d"]),
+        last_line("date", &["-u", "+%Y-%m-%d"]),
         model.unwrap_or("unknown processor").trim(),
         kernel.trim(),
-        said("df", &["--output=fstype", &directory]),
+        last_line("df", &["--output=fstype", &directory]),
     )
 }
 
 /// The last line of a program's output.
-fn said(program: &str, arguments: &[&str]) -> String {
+fn last_line(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().last().unwrap_or("unknown").trim().to_owned()

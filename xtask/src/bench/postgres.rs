@@ -47,7 +47,7 @@ impl Workload for OnPostgres {
             let directory = bench.fresh()?;
             let root = Root::make(lockgate, directory.path(), &workflow(STEPS))?;
             root.put(".lockgate/config.yaml", &format!("database: {}\n", server.database()))?;
-            root.said(&["run", "workflow.yaml", "--json"])?;
+            root.output(&["run", "workflow.yaml", "--json"])?;
             let history = root.history(&root.newest_run()?)?;
             if history.finished != STEPS {
                 return Err(format!("W1 on PostgreSQL: {} tasks finished, not {STEPS}", history.finished));
@@ -109,14 +109,14 @@ fn raw(url: &str, connections: usize, each: usize) -> Result<f64, String> {
             }));
         }
         ready.wait().await;
-        let began = Instant::now();
+        let started = Instant::now();
         for task in tasks {
             // A task that panicked has already printed the reason.
             if let Ok(done) = task.await {
                 done?;
             }
         }
-        Ok::<_, tokio_postgres::Error>(began.elapsed())
+        Ok::<_, tokio_postgres::Error>(started.elapsed())
     });
     let took = took.map_err(|error| format!("raw on PostgreSQL: {error}"))?;
     Ok((connections * each) as f64 / took.as_secs_f64())

@@ -46,27 +46,27 @@ impl Root {
     }
 
     /// The output of a command, or an error with its messages. Messages go to a file, because a reader would take time from the measurement.
-    pub(crate) fn said(&self, arguments: &[&str]) -> Result<String, String> {
-        let path = self.directory.join("said.txt");
+    pub(crate) fn output(&self, arguments: &[&str]) -> Result<String, String> {
+        let path = self.directory.join("messages.txt");
         let talk = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         let output = self.command(arguments).stdout(Stdio::piped()).stderr(talk).output();
         let output = output.map_err(|error| format!("cannot start {}: {error}", self.lockgate.display()))?;
         if !output.status.success() {
-            let said = std::fs::read_to_string(&path).unwrap_or_default();
-            return Err(format!("`lockgate {}` ended with {}: {}", arguments.join(" "), output.status, said.trim_end()));
+            let messages = std::fs::read_to_string(&path).unwrap_or_default();
+            return Err(format!("`lockgate {}` ended with {}: {}", arguments.join(" "), output.status, messages.trim_end()));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     pub(crate) fn newest_run(&self) -> Result<String, String> {
-        let text = self.said(&["runs", "--json"])?;
+        let text = self.output(&["runs", "--json"])?;
         let runs: Value = serde_json::from_str(&text).map_err(|error| format!("`lockgate runs --json` is not JSON: {error}"))?;
         runs[0]["run"].as_str().map(str::to_owned).ok_or_else(|| format!("`lockgate runs --json` lists no run: {text}"))
     }
 
     /// The history of a run's tasks.
     pub(crate) fn history(&self, run: &str) -> Result<History, String> {
-        History::read(&self.said(&["log", run, "--json"])?)
+        History::read(&self.output(&["log", run, "--json"])?)
     }
 
     /// The size of the database, after its log is truncated.

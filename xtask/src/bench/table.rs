@@ -12,7 +12,7 @@ pub(crate) enum Unit {
     /// Less is better.
     BytesPerStep,
     /// Less is better.
-    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only what is driven in this process needs it"))]
+    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only workloads with the bench feature use it"))]
     Megabytes,
 }
 
@@ -22,7 +22,7 @@ pub(crate) enum Target {
     /// At least this fraction of raw.
     OfRaw(f64),
     /// At most this many times raw.
-    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only what is driven in this process needs it"))]
+    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only workloads with the bench feature use it"))]
     Raws(f64),
     /// At most this many times the baseline.
     Baselines(f64),

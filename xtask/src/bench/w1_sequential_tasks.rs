@@ -61,9 +61,9 @@ impl Workload for SequentialSteps {
         for (variant, samples) in VARIANTS.iter().zip(&mut self.ours) {
             let directory = bench.fresh()?;
             let root = Root::make(lockgate, directory.path(), &variant.workflow())?;
-            let began = Instant::now();
-            root.said(&["run", "workflow.yaml", "--json"])?;
-            samples.wall.push(began.elapsed().as_secs_f64() * 1000.0);
+            let started = Instant::now();
+            root.output(&["run", "workflow.yaml", "--json"])?;
+            samples.wall.push(started.elapsed().as_secs_f64() * 1000.0);
             let history = root.history(&root.newest_run()?)?;
             if history.finished != STEPS {
                 return Err(format!("W1 {}: {} tasks finished, not {STEPS}", variant.what, history.finished));

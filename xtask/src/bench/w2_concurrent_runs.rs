@@ -46,7 +46,7 @@ impl Workload for ConcurrentRuns {
 
     fn rows(&self) -> Vec<Row> {
         vec![Row {
-            what: "W2 1,000 runs of 10 tasks at once".to_owned(),
+            what: "W2 1,000 concurrent runs of 10 tasks".to_owned(),
             unit: Unit::StepsPerSecond,
             raw: self.raw.clone(),
             baseline: Vec::new(),

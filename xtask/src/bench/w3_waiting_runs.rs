@@ -121,9 +121,9 @@ impl Waiting {
             (baseline::program("list", &root.database(), 500)?, &mut self.list_baseline),
             (root.command(&["inbox", "--json"]), &mut self.list),
         ] {
-            let began = Instant::now();
+            let started = Instant::now();
             let status = command.stdout(Stdio::null()).status().map_err(|error| error.to_string())?;
-            samples.push(began.elapsed().as_secs_f64() * 1000.0);
+            samples.push(started.elapsed().as_secs_f64() * 1000.0);
             if !status.success() {
                 return Err(format!("W3: listing what waits: {status}"));
             }
@@ -157,20 +157,21 @@ fn across(lockgate: &Path, bench: &Bench) -> Result<Vec<f64>, String> {
     for _ in 0..ANSWERS {
         let mut hold = None;
         until("the next question", || {
-            let inbox: Value = serde_json::from_str(&root.said(&["inbox", "--json"])?).map_err(|error| error.to_string())?;
+            let inbox: Value = serde_json::from_str(&root.output(&["inbox", "--json"])?).map_err(|error| error.to_string())?;
             hold = inbox[0]["id"].as_str().map(str::to_owned);
             Ok(hold.is_some())
         })?;
-        root.said(&["answer", &hold.unwrap_or_default(), "1"])?;
+        root.output(&["answer", &hold.unwrap_or_default(), "1"])?;
     }
     let run = root.newest_run()?;
     until("the end of the run", || {
-        let status: Value = serde_json::from_str(&root.said(&["status", &run, "--json"])?).map_err(|error| error.to_string())?;
+        let status: Value =
+            serde_json::from_str(&root.output(&["status", &run, "--json"])?).map_err(|error| error.to_string())?;
         Ok(status["status"] == "complete")
     })?;
     drop(driver);
     let (mut took, mut answered) = (Vec::new(), None);
-    for line in root.said(&["log", &run, "--json"])?.lines() {
+    for line in root.output(&["log", &run, "--json"])?.lines() {
         let event: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let at = event["at"].as_str().and_then(milliseconds);
         match event["type"].as_str() {
@@ -213,9 +214,9 @@ impl Drop for WorkerProcess {
 }
 
 fn until(what: &str, mut so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
-    let began = Instant::now();
+    let started = Instant::now();
     while !so()? {
-        if began.elapsed() > PATIENCE {
+        if started.elapsed() > PATIENCE {
             return Err(format!("{what} did not happen"));
         }
         std::thread::sleep(Duration::from_millis(5));

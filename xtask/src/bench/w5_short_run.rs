@@ -23,18 +23,18 @@ impl Workload for StartToEnd {
     fn round(&mut self, bench: &Bench) -> Result<(), String> {
         let directory = bench.fresh()?;
         let mut command = baseline::program("short", &directory.path().join("baseline.db"), 0)?;
-        let began = Instant::now();
+        let started = Instant::now();
         let status = command.status().map_err(|error| format!("cannot start baseline short: {error}"))?;
-        self.baseline.push(began.elapsed().as_secs_f64() * 1000.0);
+        self.baseline.push(started.elapsed().as_secs_f64() * 1000.0);
         if !status.success() {
             return Err(format!("baseline short: {status}"));
         }
         let Some(lockgate) = &bench.lockgate else { return Ok(()) };
         let directory = bench.fresh()?;
         let root = Root::make(lockgate, directory.path(), &workflow())?;
-        let began = Instant::now();
-        root.said(&["run", "workflow.yaml", "--answer", "one=Continue"])?;
-        self.ours.push(began.elapsed().as_secs_f64() * 1000.0);
+        let started = Instant::now();
+        root.output(&["run", "workflow.yaml", "--answer", "one=Continue"])?;
+        self.ours.push(started.elapsed().as_secs_f64() * 1000.0);
         Ok(())
     }
 

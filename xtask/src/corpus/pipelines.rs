@@ -1,7 +1,7 @@
 //! State files of pipelines: `lockgate check` must report exactly what `expected-findings.tsv` lists, and each file must survive an import and an
 //! export with every key and value.
 
-use super::{CorpusReport, call, root, said};
+use super::{CorpusReport, call, messages, root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -75,11 +75,11 @@ fn expected(list: &str) -> BTreeMap<String, Vec<String>> {
 
 fn as_expected(lockgate: &Path, file: &Path, expected: Option<&Vec<String>>) -> Result<String, String> {
     let output = call(lockgate, None, &["check", "--json", &file.to_string_lossy()])?;
-    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     let findings: Vec<&Value> = view[0]["findings"].as_array().into_iter().flatten().collect();
     let code = i32::from(!findings.is_empty());
     if output.status.code() != Some(code) {
-        return Err(format!("{} with {} findings: {}", output.status, findings.len(), said(&output)));
+        return Err(format!("{} with {} findings: {}", output.status, findings.len(), messages(&output)));
     }
     if let Some(without) = findings.iter().find(|finding| finding["line"].as_u64() < Some(1) || finding["help"] == "") {
         return Err(format!("a finding has no position or no help: {without}"));
@@ -105,11 +105,11 @@ fn imported(lockgate: &Path, file: &Path) -> Result<String, String> {
     std::fs::write(root.path().join(&name), &text).map_err(|error| error.to_string())?;
     let output = call(lockgate, Some(root.path()), &["import", &name, "--json"])?;
     if output.status.code() != Some(0) {
-        return Err(format!("it cannot be imported: {}", said(&output)));
+        return Err(format!("it cannot be imported: {}", messages(&output)));
     }
-    let made: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let made: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     let exported = call(lockgate, Some(root.path()), &["export", made["run"].as_str().unwrap_or_default()])?;
-    let again: Value = serde_json::from_slice(&exported.stdout).map_err(|error| format!("{error}: {}", said(&exported)))?;
+    let again: Value = serde_json::from_slice(&exported.stdout).map_err(|error| format!("{error}: {}", messages(&exported)))?;
     let before: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     kept(&before, &again)?;
     let leniently = made["notes"].as_array().map_or(0, Vec::len);

@@ -2,7 +2,7 @@
 //!
 //! The result is compared with a plain count of tags that only knows code fences and comments, so that it does not depend on the parser.
 
-use super::{CorpusReport, call, directories_in, root, said};
+use super::{CorpusReport, call, directories_in, messages, root};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -31,12 +31,12 @@ pub(super) fn check(lockgate: &Path, directory: &Path, report: &mut CorpusReport
 fn found(lockgate: &Path, file: &Path) -> Result<(usize, String), String> {
     let source = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let output = call(lockgate, None, &["validate", "--json", &file.to_string_lossy()])?;
-    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     let summary = compared(&source, &view[0])?;
     walked(lockgate, file)?;
     match output.status.code() {
         Some(0) => Ok(summary),
-        _ => Err(format!("it is not valid: {}", said(&output))),
+        _ => Err(format!("it is not valid: {}", messages(&output))),
     }
 }
 
@@ -44,7 +44,7 @@ fn found(lockgate: &Path, file: &Path) -> Result<(usize, String), String> {
 fn walked(lockgate: &Path, plans: &Path) -> Result<(), String> {
     let root = root()?;
     let output = call(lockgate, Some(root.path()), &["run", "--dry-run", &plans.to_string_lossy()])?;
-    if output.status.code() == Some(0) { Ok(()) } else { Err(format!("dry run: {}: {}", output.status, said(&output))) }
+    if output.status.code() == Some(0) { Ok(()) } else { Err(format!("dry run: {}: {}", output.status, messages(&output))) }
 }
 
 /// Compares the tasks found in a plan with its tags.

@@ -1,7 +1,7 @@
 //! EXECUTION-SPEC files: each must become a workflow with every workstream and complete a dry run, or have an error that names its fault with the
 //! position.
 
-use super::{CorpusReport, call, refused, root, said};
+use super::{CorpusReport, call, messages, refused, root};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(super) fn check(lockgate: &Path, directory: &Path, report: &mut CorpusReport
 fn becomes_a_workflow(lockgate: &Path, file: &Path) -> Result<String, String> {
     let path = file.to_string_lossy();
     let output = call(lockgate, None, &["validate", "--json", &path])?;
-    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     let view = &view[0];
     if view["format"] != "execution-spec" {
         return Err(format!("it was read as {}", view["format"]));
@@ -32,7 +32,11 @@ fn becomes_a_workflow(lockgate: &Path, file: &Path) -> Result<String, String> {
     if output.status.code() != Some(0) {
         // YAML errors say nothing about a workstream, and every file here is valid YAML.
         let is_yaml = view["problems"].as_array().into_iter().flatten().any(|problem| problem["code"] == "invalid-yaml");
-        return if is_yaml { Err(format!("its YAML was not parsed: {}", said(&output))) } else { refused(lockgate, file, None) };
+        return if is_yaml {
+            Err(format!("its YAML was not parsed: {}", messages(&output)))
+        } else {
+            refused(lockgate, file, None)
+        };
     }
     let source = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let written = written_workstreams(&source);
@@ -43,7 +47,7 @@ fn becomes_a_workflow(lockgate: &Path, file: &Path) -> Result<String, String> {
     }
     let walked = call(lockgate, None, &["run", &path, "--dry-run", "--json"])?;
     if walked.status.code() != Some(0) {
-        return Err(format!("a dry run ended with {}: {}", walked.status, said(&walked)));
+        return Err(format!("a dry run ended with {}: {}", walked.status, messages(&walked)));
     }
     let ended = runs(lockgate, &path, view)?;
     let count = |key: &str| view[key].as_array().map_or(0, Vec::len);
@@ -67,14 +71,14 @@ fn runs(lockgate: &Path, path: &str, view: &Value) -> Result<String, String> {
     arguments.extend(answers.iter().flat_map(|answer| ["--answer", answer.as_str()]));
     let output = call(Path::new("sh"), Some(root.path()), &arguments)?;
     if !matches!(output.status.code(), Some(0 | 1)) {
-        return Err(format!("it ended with {}: {}", output.status, said(&output)));
+        return Err(format!("it ended with {}: {}", output.status, messages(&output)));
     }
     let directory = root.path().join(".claude/skills/build-pipeline/checkpoints");
     let written =
         std::fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path()).find(|path| path.is_file());
     let written = written.ok_or_else(|| format!("no state file in {}", directory.display()))?;
     let checked = call(lockgate, None, &["check", "--json", "--spec", path, &written.to_string_lossy()])?;
-    let view: Value = serde_json::from_slice(&checked.stdout).map_err(|error| format!("{error}: {}", said(&checked)))?;
+    let view: Value = serde_json::from_slice(&checked.stdout).map_err(|error| format!("{error}: {}", messages(&checked)))?;
     let findings = view[0]["findings"].as_array().into_iter().flatten().filter(|finding| finding["rule"] != "prd-pattern");
     match findings.map(Value::to_string).next() {
         Some(finding) => Err(format!("the written state file violates a rule: {finding}")),

@@ -18,7 +18,7 @@ const CRITERIA_KEYS: [&str; 5] = ["success_criteria", "pass_criteria", "criteria
 /// The maximum length of a gate's command. It is repeated for every phase and workstream that names the gate.
 const MAX_COMMAND: usize = 16 << 10;
 
-/// Words in the position of a command that mean there is no command.
+/// Words that are used in place of a command and mean none.
 const NO_COMMAND: [&str; 5] = ["manual", "none", "n/a", "tbd", "human"];
 
 /// Gates that files name without defining them, because all specs of a project share their commands.
@@ -219,7 +219,7 @@ fn parts(name: &str) -> impl Iterator<Item = &str> {
     name.split('+').map(|part| without_remark(part.trim())).filter(|part| !part.is_empty())
 }
 
-/// One command, or several that must all succeed; `None` if the text says that there is no command.
+/// One command, or several that must all succeed; `None` if the text is one of `NO_COMMAND`.
 pub(super) fn commands(checker: &mut Checker<'_, '_>, node: &Node<'_>) -> Option<String> {
     let mut commands = Vec::new();
     for item in checker.one_or_more(node) {

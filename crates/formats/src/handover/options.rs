@@ -26,7 +26,7 @@ struct Found {
     cons: Option<String>,
 }
 
-/// The options in the details of a block; if there are none, those named in the awaited input.
+/// The options in the details of a block; otherwise those named in the awaited input.
 pub(super) fn read(details: &str, awaiting: &str) -> Vec<DecisionOption> {
     let lines: Vec<&str> = details.lines().collect();
     let region = region(&lines);

@@ -34,7 +34,7 @@ const KEYS: [&str; 13] = [
     "human_verify_mode",
 ];
 
-/// The bytes from the first `---` to the second, and the position of the body; `None` if there is no frontmatter.
+/// The bytes from the first `---` to the second, and the position of the body; `None` without frontmatter.
 pub(super) fn split(source: &str) -> Option<(Range<usize>, usize)> {
     let start = source.len() - source.trim_start_matches('\u{feff}').trim_start().len();
     let mut lines = source[start..].split_inclusive('\n');

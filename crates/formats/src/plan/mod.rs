@@ -186,7 +186,7 @@ pub struct PlanTask {
     /// The position of its opening tag.
     pub place: Place,
     pub kind: PlanTaskKind,
-    /// The `type` as written; empty if there is none.
+    /// The `type` as written; empty if missing.
     pub written_kind: String,
     pub gate: PlanGate,
     /// Whether to write tests first.
@@ -198,7 +198,7 @@ pub struct PlanTask {
     pub reversibility: Option<Reversibility>,
     /// All attributes as written.
     pub attributes: Vec<(String, String)>,
-    /// The name, without `Task 3:` before it; derived from the content if there is none.
+    /// The name, without `Task 3:` before it; derived from the content if missing.
     pub name: String,
     pub files: Vec<String>,
     /// What to read before starting.

@@ -24,7 +24,7 @@ pub(super) fn checkpoint(source: &str, task: &PlanTask, owed: Vec<String>, repor
     // The effect of issues is set later, when the dependencies of the task are known.
     let mut options = question_options(&question, &Effect::Redo(Vec::new()), signal);
     if task.kind == PlanTaskKind::Decision && task.options.is_empty() {
-        // There are no options, so the answer is free text.
+        // Without options, the answer is free text.
         options.iter_mut().for_each(|choice| (choice.with_feedback, choice.requires_feedback) = (true, true));
     }
     let first = options.first().filter(|choice| !choice.requires_feedback).map(|choice| choice.id.clone());

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
+    #[expect(clippy::disallowed_methods, reason = "only a shell shows how it runs a command")]
     fn a_command_fails_if_the_command_before_its_pipe_fails() {
         for (command, succeeds) in [
             ("false | tail -1", false),
