@@ -12,11 +12,11 @@ pub(super) fn is_nothing(text: &str) -> bool {
 pub(super) fn in_line(value: &str, others: &[char]) -> String {
     let mut escaped = String::with_capacity(value.len());
     let inner = value.trim_start().trim_end();
-    let begin = value.len() - value.trim_start().len();
-    let end = begin + inner.len();
+    let start = value.len() - value.trim_start().len();
+    let end = start + inner.len();
     for (index, character) in value.char_indices() {
         let is_reference = character == '&' && value[index + 1..].starts_with('#');
-        let is_outside = index < begin || index >= end;
+        let is_outside = index < start || index >= end;
         if is_reference || is_outside || matches!(character, '\n' | '\r') || others.contains(&character) {
             push_reference(&mut escaped, character);
         } else {
@@ -28,13 +28,13 @@ pub(super) fn in_line(value: &str, others: &[char]) -> String {
 
 /// Escapes a text of several lines. It keeps its lines as they are, except for space that would be trimmed and lines that would be
 /// taken for part of the format.
-pub(super) fn in_block(text: &str, means_something: impl Fn(&str) -> bool) -> String {
-    let begin = text.len() - text.trim_start().len();
-    let end = begin + text.trim().len();
+pub(super) fn in_block(text: &str, is_syntax: impl Fn(&str) -> bool) -> String {
+    let start = text.len() - text.trim_start().len();
+    let end = start + text.trim().len();
     let mut escaped = String::with_capacity(text.len());
     for (index, character) in text.char_indices() {
         let is_reference = character == '&' && text[index + 1..].starts_with('#');
-        let is_outside = index < begin || index >= end;
+        let is_outside = index < start || index >= end;
         if is_reference || is_outside || character == '\r' {
             push_reference(&mut escaped, character);
         } else {
@@ -43,18 +43,18 @@ pub(super) fn in_block(text: &str, means_something: impl Fn(&str) -> bool) -> St
     }
     let line = |line: &str| {
         let (space, rest) = line.split_at(line.len() - line.trim_start().len());
-        let guard = if means_something(rest.trim_start_matches('\\')) { "\\" } else { "" };
+        let guard = if is_syntax(rest.trim_start_matches('\\')) { "\\" } else { "" };
         format!("{space}{guard}{rest}")
     };
     escaped.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Restores the text that [`in_block`] escaped.
-pub(super) fn from_block(lines: &[&str], means_something: impl Fn(&str) -> bool) -> String {
+pub(super) fn from_block(lines: &[&str], is_syntax: impl Fn(&str) -> bool) -> String {
     let line = |line: &&str| {
         let (space, rest) = line.split_at(line.len() - line.trim_start().len());
         match rest.strip_prefix('\\') {
-            Some(bare) if means_something(rest.trim_start_matches('\\')) => format!("{space}{bare}"),
+            Some(bare) if is_syntax(rest.trim_start_matches('\\')) => format!("{space}{bare}"),
             Some(_) | None => (*line).to_owned(),
         }
     };

@@ -62,23 +62,23 @@ pub fn parse(text: &str) -> Option<Handover> {
     }
     let lines: Vec<&str> = text[from..].split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     let mut fenced = false;
-    let mut begins: Vec<(usize, bool)> = Vec::new();
+    let mut headings: Vec<(usize, bool)> = Vec::new();
     let mut only = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         if is_fence(line) {
             fenced = !fenced;
         } else if Heading::of(line) == Some(Heading::Reached) {
-            begins.push((index, fenced));
+            headings.push((index, fenced));
             // A heading with more words is a sentence about checkpoints.
             only.push(!fenced && is_only_heading(line));
         }
     }
     let mut end = lines.len();
-    for ((begin, fenced), only) in begins.into_iter().zip(only).rev() {
-        if let Some(handover) = block(&lines[begin + 1..end], fenced, only) {
+    for ((start, fenced), only) in headings.into_iter().zip(only).rev() {
+        if let Some(handover) = block(&lines[start + 1..end], fenced, only) {
             return Some(handover);
         }
-        end = begin;
+        end = start;
     }
     None
 }
@@ -112,7 +112,7 @@ enum Heading {
 impl Heading {
     fn of(line: &str) -> Option<Self> {
         // Terminal colors are not part of a heading.
-        let plain = if line.contains('\u{1b}') { without_colours(line) } else { String::new() };
+        let plain = if line.contains('\u{1b}') { without_colors(line) } else { String::new() };
         let line = if plain.is_empty() { line.trim() } else { plain.trim() };
         if line == "CHECKPOINT REACHED" {
             return Some(Self::Reached);
@@ -124,19 +124,19 @@ impl Heading {
         }
         let name = after.trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, '*' | ':' | '#')).to_lowercase();
         // Agents set whole sentences in bold; only these exact words are a heading.
-        let begins = |words: &str| {
+        let is_named = |words: &str| {
             let rest = name.strip_prefix(words);
             rest.is_some_and(|rest| rest.is_empty() || (!is_bold && !rest.starts_with(char::is_alphanumeric)))
         };
-        if begins("checkpoint reached") {
+        if is_named("checkpoint reached") {
             Some(Self::Reached)
-        } else if begins("completed tasks") || begins("completed task") {
+        } else if is_named("completed tasks") || is_named("completed task") {
             Some(Self::Completed)
-        } else if begins("current task") {
+        } else if is_named("current task") {
             Some(Self::Current)
-        } else if begins("checkpoint details") {
+        } else if is_named("checkpoint details") {
             Some(Self::Details)
-        } else if begins("awaiting") {
+        } else if is_named("awaiting") {
             Some(Self::Awaiting)
         } else {
             None
@@ -225,7 +225,7 @@ fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
 
 /// Whether a line is the heading of a block and nothing else.
 fn is_only_heading(line: &str) -> bool {
-    let line = without_colours(line);
+    let line = without_colors(line);
     line.trim()
         .trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, '*' | ':' | '#'))
         .eq_ignore_ascii_case("checkpoint reached")
@@ -250,7 +250,7 @@ fn stopped_there(lines: &[&str]) -> Handover {
 }
 
 /// Removes terminal escape sequences from a line.
-fn without_colours(line: &str) -> String {
+fn without_colors(line: &str) -> String {
     let mut parts = line.split('\u{1b}');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -78,32 +78,34 @@ fn take_ids(found: &mut [Found], asked: &[Found]) {
 
 /// Gives every option a valid and unique id.
 fn numbered(found: Vec<Found>) -> Vec<DecisionOption> {
-    let mut ways: Vec<DecisionOption> = Vec::new();
+    let mut options: Vec<DecisionOption> = Vec::new();
     for Found { label, pros, cons } in found.into_iter().take(MAX_OPTIONS) {
         let name = one_line(&label.name, MAX_NAME);
         let given = label.id.filter(|id| is_id(id)).unwrap_or_else(|| slug(&name));
         let is_number = given.bytes().all(|byte| byte.is_ascii_digit());
         // A bare number would be taken for a position in the list.
         let base = match () {
-            () if given.is_empty() => format!("option-{}", ways.len() + 1),
+            () if given.is_empty() => format!("option-{}", options.len() + 1),
             () if is_number => format!("option-{given}"),
             () => given,
         };
-        let same = |id: &str, ways: &[DecisionOption]| ways.iter().any(|way| way.id.as_str().to_lowercase() == id.to_lowercase());
-        if ways.iter().any(|way| way.id.as_str() == base && way.name == name) {
+        let same = |id: &str, options: &[DecisionOption]| {
+            options.iter().any(|known| known.id.as_str().to_lowercase() == id.to_lowercase())
+        };
+        if options.iter().any(|known| known.id.as_str() == base && known.name == name) {
             continue;
         }
         let mut id = base.clone();
         let mut count = 1;
-        while same(&id, &ways) {
+        while same(&id, &options) {
             count += 1;
             id = format!("{base}-{count}");
         }
         let name = if name.is_empty() { id.clone() } else { name };
         let remark = |text: Option<String>| text.map(|text| one_line(&text, MAX_REMARK)).filter(|text| !text.is_empty());
-        ways.push(DecisionOption { id: OptionId::new(id), name, pros: remark(pros), cons: remark(cons) });
+        options.push(DecisionOption { id: OptionId::new(id), name, pros: remark(pros), cons: remark(cons) });
     }
-    ways
+    options
 }
 
 /// Puts a text on one line, without control characters.

@@ -12,8 +12,8 @@ pub(super) fn unindented(text: &str) -> String {
     let shared = rest.lines().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or(0);
     let mut lines: Vec<&str> = vec![first.trim()];
     lines.extend(rest.lines().map(|line| line.get(shared.min(indentation(line))..).unwrap_or_default().trim_end()));
-    let begin = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
-    lines[begin..].join("\n")
+    let start = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
+    lines[start..].join("\n")
 }
 
 /// The files of a list with commas or line breaks, possibly with bullets, backticks and remarks.

@@ -163,14 +163,14 @@ fn cycle(members: &[Member<'_>], start: usize) -> Option<Vec<usize>> {
     while let Some(at) = open.pop() {
         for need in &members[at].needs {
             if *need == start {
-                let mut way = vec![start];
+                let mut path = vec![start];
                 let mut here = at;
                 while here != start {
-                    way.insert(1, here);
+                    path.insert(1, here);
                     here = came_from[&here];
                 }
-                way.push(start);
-                return Some(way);
+                path.push(start);
+                return Some(path);
             }
             if !came_from.contains_key(need) {
                 came_from.insert(*need, at);

@@ -48,13 +48,13 @@ const ABORT: &str = "abort";
 
 /// Asks whether to start a task that cannot be undone. Only a person may answer.
 pub(super) fn before_one_way(task: &PlanTask, why: &str) -> Checkpoint {
-    let way = |id: &str, name: &str| DecisionOption { id: OptionId::from(id), name: name.to_owned(), pros: None, cons: None };
+    let option = |id: &str, name: &str| DecisionOption { id: OptionId::from(id), name: name.to_owned(), pros: None, cons: None };
     let context = [why, &task.precondition, &task.action].into_iter().filter(|text| !text.is_empty());
     let context = context.collect::<Vec<_>>().join("\n\n");
     let decision = Decision {
         question: escaped(&format!("\"{}\" cannot be undone. Start it?", task.name)),
         context: non_empty(&context).map(|text| escaped(&text)),
-        options: vec![way("start", "Start the task"), way(ABORT, "Abort")],
+        options: vec![option("start", "Start the task"), option(ABORT, "Abort")],
     };
     let question = Question::Decision(decision);
     let mut options = question_options(&question, &Effect::Redo(Vec::new()), None);
@@ -92,14 +92,14 @@ fn decision(task: &PlanTask) -> Decision {
     let context = [&task.context, &task.action, &task.text].into_iter().filter(|text| !text.is_empty());
     let context: Vec<&str> = context.map(String::as_str).collect();
     let question = non_empty(&task.decision).unwrap_or_else(|| task.name.clone());
-    let mut options: Vec<DecisionOption> = task.options.iter().map(way).collect();
+    let mut options: Vec<DecisionOption> = task.options.iter().map(decision_option).collect();
     if options.is_empty() {
         options.push(DecisionOption { id: OptionId::from("decided"), name: "Decided".to_owned(), pros: None, cons: None });
     }
     Decision { question: escaped(&question), context: non_empty(&context.join("\n\n")).map(|text| escaped(&text)), options }
 }
 
-fn way(option: &PlanOption) -> DecisionOption {
+fn decision_option(option: &PlanOption) -> DecisionOption {
     let pros: Vec<&str> = [&option.pros, &option.text].into_iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     DecisionOption {
         id: OptionId::new(option.id.clone()),
