@@ -146,7 +146,7 @@ fn d4_a_missing_broken_or_unrelated_spec_is_a_clear_error() {
         ("missing.md", "missing.md cannot be read: there is no such file"),
         ("flow.yaml", "flow.yaml is a workflow, and no EXECUTION-SPEC"),
         ("SPEC.md", "gate `their` is not defined under `gates`"),
-        ("PRD-009.json", "this is a pipeline state file, and no workflow"),
+        ("PRD-009.json", "this is a pipeline state file, not a workflow"),
     ] {
         let output = project.run(&["check", "PRD-009.json", "--spec", spec]);
         assert!(output.code == Some(4) && output.stderr.contains(said), "{output:?}");

@@ -125,7 +125,7 @@ fn every_option_has_a_unique_id() {
     assert!(hostile.iter().all(|(id, name)| !format!("{id}{name}").contains(char::is_control)), "{hostile:?}");
 }
 
-/// Texts without line breaks; some of them look like marks of Markdown.
+/// Texts without line breaks, some of which look like Markdown markers.
 fn words() -> impl Strategy<Value = String> {
     let piece =
         prop::sample::select(vec!["red", "- ", "1. ", "#", "|", "(a)", ":", "é", "Option B", "or", "x_y", "?", "options"]);
