@@ -1,4 +1,4 @@
-//! Why a command could not do what was asked, as the program reports it.
+//! The errors of commands, and how the program prints them.
 
 use crate::exit::Exit;
 use crate::print::{self, ERROR, HELP, styled};
@@ -17,14 +17,14 @@ use lockgate_runner::root::RootError;
 use lockgate_store::StoreError;
 use serde::Serialize;
 
-/// Why a command failed, and whether that was reported already.
+/// A library error, and whether it is already on stderr.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandError {
     error: Error,
     reported: bool,
 }
 
-/// The same for programs.
+/// A [`CommandError`] as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommandErrorView {
     code: &'static str,
@@ -34,41 +34,38 @@ pub(crate) struct CommandErrorView {
 }
 
 impl CommandError {
-    /// An error with this code and message.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Error::new(code, message).into()
     }
 
-    /// Why something was refused in a run, with the commands that lead on from there.
+    /// Adds the commands to run next, as [`Error::refused_in`] does.
     pub(crate) fn refused_in(run: &RunId, refusal: Refusal) -> Self {
         Error::refused_in(run, refusal).into()
     }
 
-    /// The same, reported on stderr already.
+    /// Marks the error as already on stderr, so that [`CommandError::report`] prints nothing.
     #[must_use]
     pub(crate) fn reported(mut self) -> Self {
         self.reported = true;
         self
     }
 
-    /// Adds a suggestion.
     #[must_use]
     pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self { error: self.error.help(help), reported: self.reported }
     }
 
-    /// The same as an error of another kind, at a position of a file.
+    /// Replaces the code, and puts the position in a file before the message.
     #[must_use]
-    pub(crate) fn placed(self, code: Code, place: &str) -> Self {
-        Self { error: self.error.placed(code, place), reported: self.reported }
+    pub(crate) fn placed(self, code: Code, position: &str) -> Self {
+        Self { error: self.error.placed(code, position), reported: self.reported }
     }
 
-    /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of_error(self.error.code())
     }
 
-    /// Reports it on stderr, unless that was done already.
+    /// Prints the error and its suggestions on stderr, once.
     pub(crate) fn report(&self) {
         if self.reported {
             return;
@@ -84,7 +81,6 @@ impl CommandError {
         print::talk(&text);
     }
 
-    /// The same for programs.
     pub(crate) fn view(&self) -> CommandErrorView {
         CommandErrorView {
             code: self.error.code().text(),
@@ -95,7 +91,7 @@ impl CommandError {
     }
 }
 
-/// How a message begins: how bad it is, and the code that `lockgate explain` knows more about.
+/// The first words of a message, such as `error[invalid-usage]:`. `lockgate explain` describes the code.
 pub(crate) fn heading(style: Style, word: &str, code: &str) -> String {
     styled(style, format_args!("{word}[{code}]:"))
 }
@@ -106,7 +102,7 @@ impl From<Error> for CommandError {
     }
 }
 
-/// Lets `?` turn the errors of the lower crates into one that is reported.
+/// Implements `From` for the errors of the lower crates, so that `?` converts them.
 macro_rules! from_lower_crates {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for CommandError {

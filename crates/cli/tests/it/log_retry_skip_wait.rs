@@ -448,7 +448,7 @@ fn retry_and_skip_require_a_terminal_unless_the_settings_allow_otherwise() {
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(1));
     for arguments in [&["retry", "job", "broken"][..], &["skip", "job", "broken", "--reason", "x", "--resume"]] {
         let output = project.run(arguments);
-        expect(&output, 3, &["there is no controlling terminal", "a person does this from a terminal"]);
+        expect(&output, 3, &["there is no controlling terminal", "run the command yourself, from a terminal"]);
     }
     let run = project.newest();
     assert_eq!(project.events(&run, "attempt_refused").len(), 2);
