@@ -1,23 +1,22 @@
 //! The pages of `docs/errors/`, one for each code.
 
-/// What is known about a code.
+/// The page of one code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
-    /// The code.
     pub(crate) code: &'static str,
     /// The page, as Markdown. Its first line is `# CODE: title`.
     pub(crate) text: &'static str,
 }
 
 impl Page {
-    /// What the code means, in one line.
+    /// The first line without the code.
     pub(crate) fn title(self) -> &'static str {
         let first = self.text.lines().next().unwrap_or_default();
         first.split_once(": ").map_or(first, |(_, title)| title)
     }
 }
 
-/// All pages, in the order of their codes.
+/// All pages, sorted by code.
 pub(crate) fn all() -> impl Iterator<Item = Page> + Clone {
     PAGES.iter().copied()
 }
