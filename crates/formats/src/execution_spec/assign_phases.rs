@@ -48,11 +48,11 @@ fn resolved(checker: &mut Checker<'_, '_>, workstreams: &[RawWorkstream<'_, '_>]
         let mut needed = Vec::new();
         for (index, need) in workstream.needs.iter().enumerate() {
             let Some(&other) = positions.get(need.text).or_else(|| positions.get(without_remark(need.text))) else {
-                let message = format!("workstream `{}` depends on `{}`, which is not defined", workstream.id.text, shown(need.text));
+                let message =
+                    format!("workstream `{}` depends on `{}`, which is not defined", workstream.id.text, shown(need.text));
                 let others = positions.keys().copied().filter(|other| *other != workstream.id.text);
                 let meant = if checker.report.is_full() { None } else { suggest::did_you_mean(need.text, others) };
-                let help =
-                    meant.unwrap_or_else(|| "list work of other pipelines under `external_dependencies`".into());
+                let help = meant.unwrap_or_else(|| "list work of other pipelines under `external_dependencies`".into());
                 checker.error(ProblemCode::UnknownTask, &need.span, message).help(help);
                 continue;
             };
@@ -170,8 +170,10 @@ fn within_phases(
             match (phase_of[position], phase_of[*other]) {
                 (Some(_), None) if workstreams[*other].deferred => {
                     let need = &workstream.needs[*index];
-                    let message =
-                        format!("workstream `{}` depends on `{}`, which is deferred and not in any phase", workstream.id.text, need.text);
+                    let message = format!(
+                        "workstream `{}` depends on `{}`, which is deferred and not in any phase",
+                        workstream.id.text, need.text
+                    );
                     checker
                         .error(ProblemCode::UnscheduledTask, &need.span, message)
                         .help("add it to a phase, or remove the dependency");

@@ -236,7 +236,9 @@ fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>)
             let first = path.split('/').find(|part| !matches!(*part, "" | "."));
             if first.is_some_and(|first| [".lockgate", ".git"].iter().any(|own| first.eq_ignore_ascii_case(own))) {
                 let message = "`state_file` is inside a directory of Lockgate or Git";
-                checker.error(ProblemCode::PathTraversal, &node.span, message).help("choose a path outside `.lockgate` and `.git`");
+                checker
+                    .error(ProblemCode::PathTraversal, &node.span, message)
+                    .help("choose a path outside `.lockgate` and `.git`");
                 return None;
             }
             Some(path)

@@ -67,7 +67,9 @@ pub(super) fn phases<'n, 'a>(
         phases.push(phase(checker, number, key, node, workstreams, &positions, gates));
     }
     if phases.is_empty() {
-        checker.error(ProblemCode::EmptyValue, &node.span, "`execution_phases` is empty").help("a pipeline needs at least one phase");
+        checker
+            .error(ProblemCode::EmptyValue, &node.span, "`execution_phases` is empty")
+            .help("a pipeline needs at least one phase");
     }
     phases
 }
@@ -118,8 +120,7 @@ fn phase<'n, 'a>(
             Some(other) => phase.notes.push(format!("This phase is marked as `{other}`.")),
         }
         if fields.is_true("blocked") {
-            let message =
-                format!("phase `{}` is marked as blocked, but still runs when its turn comes", shown(&phase.name));
+            let message = format!("phase `{}` is marked as blocked, but still runs when its turn comes", shown(&phase.name));
             let help = "the checkpoint before it shows the note; answer it when the phase may start";
             checker.report.warning(ProblemCode::UnusedKey, &node.span, message).help(help);
             phase.notes.push("This phase is marked as blocked.".to_owned());

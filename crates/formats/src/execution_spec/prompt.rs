@@ -1,6 +1,6 @@
 //! The prompt of a workstream's agent: everything that the file says about the workstream.
 
-use super::workstream::{RawWorkstream, NOT_LISTED_IN_PROMPT};
+use super::workstream::{NOT_LISTED_IN_PROMPT, RawWorkstream};
 use super::{frontmatter, text};
 use lockgate_engine::spec::reader::{Content, Node};
 use std::collections::BTreeMap;

@@ -109,7 +109,9 @@ pub(super) fn workstreams<'n, 'a>(
         }
     }
     if workstreams.is_empty() && !checker.report.has_error() {
-        checker.error(ProblemCode::EmptyValue, &node.span, "`workstreams` is empty").help("a pipeline needs at least one workstream");
+        checker
+            .error(ProblemCode::EmptyValue, &node.span, "`workstreams` is empty")
+            .help("a pipeline needs at least one workstream");
     }
     workstreams
 }
