@@ -1,15 +1,15 @@
-//! Moments and durations. The engine never asks what time it is: a moment comes with each command.
+//! Timestamps and durations. The engine never reads a clock: every command carries its time.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::fmt;
 use std::time::Duration;
 
-/// A moment in UTC, in milliseconds: a number in stored forms, ISO 8601 where people read it.
+/// A UTC timestamp in milliseconds: a number in stored forms, ISO 8601 in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// A moment so many milliseconds after the epoch.
+    /// From milliseconds since the epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
@@ -17,12 +17,11 @@ impl Timestamp {
     pub const fn as_millis(self) -> i64 {
         self.0
     }
-    /// The moment `duration` later.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
-    /// How long after `earlier` this is; zero when it is not after.
+    /// The time since `earlier`; zero if this is not later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -55,18 +54,15 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// It is less than nothing.
     #[error("{0:?} is negative")]
     Negative(String),
-    /// It is written in no notation that is known.
     #[error("{0:?} is not a duration; write it as 30s, 5m, 1h 30m or PT30M")]
     Unreadable(String),
 }
 
-/// Reads a duration as people write it: `30s`, `1h 30m`, `PT30M`; a bare number is refused because its unit is a guess.
+/// Parses a duration such as `30s`, `1h 30m` or `PT30M`. A bare number is refused, because its unit would be a guess.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
     let days = text.trim().strip_suffix('d').and_then(|n| n.trim().parse::<u64>().ok());

@@ -281,7 +281,7 @@ phases:
     gates: [{ id: chk, run: 'false', on_fail: ask }]
 ";
     let project = Project::with(flow);
-    for option in ["4", "repeat", "Run the phase again with what it found"] {
+    for option in ["4", "repeat", "Run the phase again with its findings"] {
         for selector in ["a/chk", "chk"] {
             let output = project.run(&["run", "flow.yaml", "--answer", &format!("{selector}={option}")]);
             assert_eq!(output.code, Some(4), "{output:?}");

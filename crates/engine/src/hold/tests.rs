@@ -1,4 +1,4 @@
-//! What options mean, and what is told about holds.
+//! The meaning of options, and the texts of holds.
 
 use super::*;
 use crate::id::GateId;
@@ -188,14 +188,14 @@ fn options_map_to_actions_and_require_feedback_where_it_matters() {
         told(authentication_options()),
         [row("done", "rerun", false, false), row("failure", "fail", false, false), abort()]
     );
-    assert_eq!(told(commit_options()), [row("go-on", "rerun", false, false), abort()]);
+    assert_eq!(told(commit_options()), [row("continue", "rerun", false, false), abort()]);
     assert_eq!(
         told(gap_options(&phase)),
         [row("retry", "repeat_phase", true, false), row("continue", "count_as_done", false, false), abort()]
     );
     assert_eq!(
         told(budget_options(&BudgetScope::Run)),
-        [row("go-on", "raise_budget", false, false), row("count-as-done", "count_as_done", false, false), abort()]
+        [row("raise-budget", "raise_budget", false, false), row("count-as-done", "count_as_done", false, false), abort()]
     );
     let task = [row("rerun", "rerun", false, false), row("count-as-done", "count_as_done", false, false), abort()];
     assert_eq!(told(task_options()), task);
@@ -247,7 +247,7 @@ fn options_listed_by_an_agent_come_before_built_in_ones() {
 fn an_agent_option_never_replaces_a_built_in_one() {
     let told = decided(&[("abort", "Leave it"), ("other", "Abort")]);
     assert_eq!(told[0], ("option-abort".to_owned(), "Leave it".to_owned()));
-    assert_eq!(told[1], ("other".to_owned(), "Abort (option of the agent)".to_owned()));
+    assert_eq!(told[1], ("other".to_owned(), "Abort (agent's option)".to_owned()));
     assert_eq!(told[3], ("abort".to_owned(), "Abort".to_owned()));
     let told = decided(&[("abort", "Leave it"), ("option-abort", "Another")]);
     assert_eq!(told[0].0, "option-1", "an id that is free");

@@ -9,41 +9,19 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
     /// Runs an attempt of a task that has started. Ends as `TaskEnded`.
-    Task {
-        key: TaskKey,
-        attempt: u32,
-    },
+    Task { key: TaskKey, attempt: u32 },
     /// Runs an attempt of a gate that has started. Ends as `GateEnded`.
-    Gate {
-        phase: PhaseId,
-        iteration: u32,
-        gate: GateId,
-        attempt: u32,
-    },
+    Gate { phase: PhaseId, iteration: u32, gate: GateId, attempt: u32 },
     /// Evaluates a checkpoint's condition. Ends as `ConditionEvaluated`.
-    Evaluate {
-        phase: PhaseId,
-        iteration: u32,
-    },
+    Evaluate { phase: PhaseId, iteration: u32 },
     /// Prepares a checkpoint: renders the prompt, digests and stores the files. Ends as `Shown`.
-    Show {
-        phase: PhaseId,
-        iteration: u32,
-    },
+    Show { phase: PhaseId, iteration: u32 },
     /// Digests the files of an answered hold again. Ends as `Rechecked`.
-    Recheck {
-        hold: HoldId,
-        revision: u32,
-    },
+    Recheck { hold: HoldId, revision: u32 },
     /// Runs the check of an answered hold. Ends as `Checked`.
-    Check {
-        hold: HoldId,
-        revision: u32,
-    },
+    Check { hold: HoldId, revision: u32 },
     /// Evaluates a task's `when`. Ends as `WhenEvaluated`.
-    When {
-        key: TaskKey,
-    },
+    When { key: TaskKey },
     /// Checks whether the work of a phase is complete. Ends as `GapsChecked`.
     Gaps {
         phase: PhaseId,
@@ -60,9 +38,7 @@ pub enum Effect {
     /// Writes the finalization's file. Ends as `Finalized`.
     Finalize,
     /// Looks for the files that a workstream should have produced. Ends as `ArtifactsFound`.
-    Artifacts {
-        key: TaskKey,
-    },
+    Artifacts { key: TaskKey },
     /// Waits for a timer. Ends as `TimerDue`.
     Wake {
         timer: TimerId,

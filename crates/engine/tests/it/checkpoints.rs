@@ -289,7 +289,7 @@ fn only_later_phases_can_be_skipped() {
 fn keys_unused_by_an_action_give_a_warning() {
     assert_eq!(
         about_option("on_select: {action: continue, target: before}"),
-        ["10:41 warning unused-key: `target` means nothing here; it belongs to `repeat_phase` (remove it)"]
+        ["10:41 warning unused-key: `target` has no meaning here; it belongs to `repeat_phase` (remove it)"]
     );
 }
 
@@ -322,7 +322,7 @@ fn a_checkpoint_must_be_a_map() {
 fn a_condition_with_return_suggests_removing_it() {
     let diagnostics = diagnostics(&in_checkpoint("condition: return true"));
     assert!(diagnostics[0].starts_with("8:18 script-syntax: "), "{diagnostics:?}");
-    assert!(diagnostics[0].ends_with(" (a condition is an expression: leave out `return`)"), "{diagnostics:?}");
+    assert!(diagnostics[0].ends_with(" (a condition is an expression: remove `return`)"), "{diagnostics:?}");
 }
 
 #[test]

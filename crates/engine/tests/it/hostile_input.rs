@@ -14,7 +14,7 @@ fn an_oversized_file_is_refused_without_parsing() {
     assert_eq!(
         diagnostics(&source),
         [format!(
-            "1:1 too-large: the file has {} bytes; a workflow file may have {MAX_BYTES} (keep large data in files of its own, which tasks read)",
+            "1:1 too-large: the file has {} bytes; the maximum for a workflow file is {MAX_BYTES} (move large data into files that tasks read)",
             MAX_BYTES + 1
         )]
     );
@@ -30,7 +30,7 @@ fn an_alias_bomb_is_refused() {
     let diagnostics = diagnostics(&source);
     assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
     assert!(
-        diagnostics[0].contains(&format!("too-large: the file holds more than {MAX_NODES} values, aliases written out")),
+        diagnostics[0].contains(&format!("too-large: the file holds more than {MAX_NODES} values with its aliases expanded")),
         "{diagnostics:?}"
     );
 }
@@ -81,7 +81,7 @@ fn too_many_problems_are_counted() {
     let diagnostics = diagnostics(&format!("{PHASES}{keys}"));
     assert_eq!(diagnostics.len(), MAX_PROBLEMS + 1);
     assert!(
-        diagnostics[MAX_PROBLEMS].ends_with("too-many-problems: 50 more problems are not listed (mend these first)"),
+        diagnostics[MAX_PROBLEMS].ends_with("too-many-problems: 50 more problems are not listed (fix these first)"),
         "{:?}",
         diagnostics.last()
     );

@@ -34,7 +34,7 @@ fn an_error_in_a_condition_has_its_position_in_the_file() {
     assert_eq!(place(&in_checkpoint("condition: \"context.vars.a >> > 5\"")), (8, 37, ">"));
     assert_eq!(
         diagnostics(&in_checkpoint("condition: context.vars.a >")),
-        ["8:34 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)"]
+        ["8:34 script-syntax: syntax error in JavaScript: unexpected end of the script (close the open brackets and quotes)"]
     );
     assert_eq!(place(&in_checkpoint("condition: a; b")), (8, 19, ";"));
     assert_eq!(

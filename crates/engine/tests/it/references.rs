@@ -71,7 +71,7 @@ fn item_is_defined_only_in_a_fan_out() {
     assert_eq!(
         diagnostics(&in_task("run: 'echo {{item}}'")),
         [
-            "6:20 invalid-template: `item` means nothing here: this is not done for each item of a list (give the task a list with `for_each`)"
+            "6:20 invalid-template: `item` has no meaning here: the task does not run once per item of a list (give the task a list with `for_each`)"
         ]
     );
     let gate = "name: test\nphases:\n  - id: one\n    tasks: [{id: a, for_each: [x], run: 'echo {{item}}'}]\n    gates: [{id: g, run: 'test {{item}}'}]\n";

@@ -7,12 +7,12 @@ use lockgate_engine::spec::workflow::Shell;
 fn an_unknown_shell_is_an_error_with_a_suggestion() {
     assert_eq!(
         diagnostics(&in_task("run: make\nshell: bsh")),
-        ["7:16 invalid-value: `bsh` is not a shell that Lockgate knows (did you mean `bash`?)"]
+        ["7:16 invalid-value: `bsh` is not a known shell (did you mean `bash`?)"]
     );
     assert_eq!(
         diagnostics(&in_task("run: make\nshell: fish -e")),
         [
-            "7:16 invalid-value: `fish -e` is not a shell that Lockgate knows (write `bash`, `sh`, or a command with `{0}` for the script file: `fish -e {0}`)"
+            "7:16 invalid-value: `fish -e` is not a known shell (write `bash`, `sh`, or a command with `{0}` for the script file: `fish -e {0}`)"
         ]
     );
     assert_eq!(

@@ -202,7 +202,7 @@ fn a_task_must_have_exactly_one_kind_of_work() {
         diagnostics(&in_task("run: make\nscript: return 1 +")),
         [
             "7:9 conflicting-keys: a task is a command, a script, an agent's work or a question; this one has run and script (make two tasks of it, one needing the other)",
-            "7:27 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)",
+            "7:27 script-syntax: syntax error in JavaScript: unexpected end of the script (close the open brackets and quotes)",
         ]
     );
     assert_eq!(
@@ -241,7 +241,7 @@ fn durations_must_have_a_unit() {
     assert_eq!(
         diagnostics(&in_task("pass: true\ntimeout: 30\nretry: {attempts: 2, backoff: soon}")),
         [
-            "7:18 invalid-duration: `timeout` must be a duration, not `30` (say which unit: `30s`, `30m` or `30h`)",
+            "7:18 invalid-duration: `timeout` must be a duration, not `30` (add a unit: `30s`, `30m` or `30h`)",
             "8:39 invalid-duration: `backoff` must be a duration, not `soon` (write it as `30s`, `5m`, `1h 30m` or `PT30M`)",
         ]
     );
@@ -362,12 +362,12 @@ fn ambiguous_yaml_features_are_refused() {
     );
     assert_eq!(
         diagnostics(&format!("name: x\n{phases}---\nname: y\n")),
-        ["3:1 multiple-documents: a second document begins here; a file holds one (put each into a file of its own)"]
+        ["3:1 multiple-documents: a second document starts here; a file may hold only one (put each into a file of its own)"]
     );
     assert_eq!(
         diagnostics(&format!("name: *nobody\n{phases}")),
         [
-            "1:7 invalid-alias: alias `*nobody` names an anchor that is not defined before it",
+            "1:7 invalid-alias: alias `*nobody` refers to an anchor that is not defined before it",
             "1:1 missing-key: `name` has no value",
         ]
         .map(str::to_owned)
@@ -377,11 +377,11 @@ fn ambiguous_yaml_features_are_refused() {
     );
     assert_eq!(
         diagnostics(&format!("name: x\nvars: {{a: &a [*a]}}\n{phases}")),
-        ["2:15 invalid-alias: this alias stands inside the thing that it names"]
+        ["2:15 invalid-alias: this alias is inside the value that it refers to"]
     );
     assert_eq!(
         diagnostics(&format!("name: !secret x\n{phases}")),
-        ["1:7 yaml-tag: the tag `!secret` means nothing here (remove it)"]
+        ["1:7 yaml-tag: the tag `!secret` has no meaning here (remove it)"]
     );
     assert_eq!(
         diagnostics(&format!("name: x\n? [a]\n: b\n{phases}")),

@@ -272,7 +272,7 @@ pub fn read(source: &str) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
         let message = format!("the file has {} bytes; the limit for a plan is {MAX_BYTES}", source.len());
-        report.error(ProblemCode::TooLarge, &(0..0), message).help("move large data to separate files that tasks read");
+        report.error(ProblemCode::TooLarge, &(0..0), message).help("move large data into files that tasks read");
         return Read { plan: PlanFile::default(), problems: report.finish("") };
     }
     let (frontmatter, body) = frontmatter::read(source, &mut report);

@@ -11,10 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Requester {
     Task(TaskKey),
-    Gaps {
-        phase: PhaseId,
-        iteration: u32,
-    },
+    Gaps { phase: PhaseId, iteration: u32 },
 }
 
 /// The result of a gap check, and what happens next.

@@ -77,7 +77,7 @@ impl Checker<'_, '_> {
             && fields.get("condition").is_none()
         {
             self.error(ProblemCode::EmptyCondition, span, "the condition is empty")
-                .help("leave `condition` out to show the checkpoint always");
+                .help("remove `condition` to always show the checkpoint");
         }
         let question = self.question(&fields, Roots::Checkpoint);
         if QUESTIONS.iter().any(|kind| fields.key(kind).is_some()) {

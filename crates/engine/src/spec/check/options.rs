@@ -147,7 +147,7 @@ impl Checker<'_, '_> {
             if let Some(span) = fields.key(key)
                 && !used
             {
-                let message = format!("`{key}` means nothing here; it belongs to `{owner}`");
+                let message = format!("`{key}` has no meaning here; it belongs to `{owner}`");
                 self.report.warning(ProblemCode::UnusedKey, span, message).help("remove it");
             }
         }

@@ -58,7 +58,7 @@ impl Checker<'_, '_> {
                 }
                 (Reference::Item, Here { in_list: Some(false), .. }) => {
                     let span = self.part_of(node, &part);
-                    let message = "`item` means nothing here: this is not done for each item of a list";
+                    let message = "`item` has no meaning here: the task does not run once per item of a list";
                     self.error(ProblemCode::InvalidTemplate, &span, message).help("give the task a list with `for_each`");
                 }
                 (Reference::Output { .. } | Reference::Item, _) => {}
