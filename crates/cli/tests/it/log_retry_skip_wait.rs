@@ -313,7 +313,7 @@ fn skipping_requires_a_reason() {
 #[test]
 fn an_impossible_retry_is_refused_with_help() {
     let project = failed();
-    expect(&project.run(&["retry", "job", "work/fine"]), 4, &["work/fine is already done", "only when its phase is repeated"]);
+    expect(&project.run(&["retry", "job", "work/fine"]), 4, &["work/fine is already done", "repeat its phase at a checkpoint"]);
     expect(&project.run(&["skip", "job", "work/fine", "--reason", "x"]), 4, &["work/fine is already done"]);
     expect(&project.run(&["retry", "job", "after"]), 4, &["work/after has not run yet", "lockgate skip "]);
     expect(
@@ -448,7 +448,7 @@ fn retry_and_skip_require_a_terminal_unless_the_settings_allow_otherwise() {
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(1));
     for arguments in [&["retry", "job", "broken"][..], &["skip", "job", "broken", "--reason", "x", "--resume"]] {
         let output = project.run(arguments);
-        expect(&output, 3, &["there is no controlling terminal", "a person does this from a terminal"]);
+        expect(&output, 3, &["there is no controlling terminal", "run the command yourself, from a terminal"]);
     }
     let run = project.newest();
     assert_eq!(project.events(&run, "attempt_refused").len(), 2);

@@ -243,7 +243,7 @@ fn a_state_file_inside_the_lockgate_or_git_directory_is_refused() {
     {
         let source = source.replacen("prd:", &format!("state_file: {place}\nprd:"), 1);
         let diagnostics = diagnostics(&source).join(" ");
-        assert_eq!(diagnostics.contains("among the files of Lockgate or Git"), refused, "{place}: {diagnostics}");
+        assert_eq!(diagnostics.contains("inside a directory of Lockgate or Git"), refused, "{place}: {diagnostics}");
     }
 }
 
