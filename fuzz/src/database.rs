@@ -1,4 +1,4 @@
-//! Database files, and so backups: what was changed in one is an error or a finding, or does not matter.
+//! Database files, including backups: every change to one is an error, is found by verification, or does not matter.
 
 use crate::hash_chain::played;
 use crate::play;
@@ -10,7 +10,7 @@ use lockgate_store::{Append, Page, SqliteStore, Store, StoreError, StoredRun};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Changes a backup and opens it: three bytes for a place and one to put there, for each change.
+/// Changes a backup and opens it. Each change has three bytes for a position and one for the new value.
 pub fn run(bytes: &[u8]) {
     let (good, known) = good();
     let mut changed = good.clone();
@@ -18,15 +18,15 @@ pub fn run(bytes: &[u8]) {
         let place = u32::from_le_bytes([change[0], change[1], change[2], 0]) as usize % changed.len();
         changed[place] = change[3];
     }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    std::fs::write(folder.path().join("lockgate.db"), &changed).expect("the file can be written");
-    match within(opened(folder.path())) {
-        Err(_) | Ok(None) => assert!(changed != *good, "a good backup is refused"),
-        Ok(Some(found)) => assert!(found == *known, "nothing is found, and something is not as it was written"),
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(directory.path().join("lockgate.db"), &changed).expect("the file can be written");
+    match within(opened(directory.path())) {
+        Err(_) | Ok(None) => assert!(changed != *good, "a valid backup is refused"),
+        Ok(Some(found)) => assert!(found == *known, "a change of the stored data is not found"),
     }
 }
 
-/// Nothing changed, and changes here and there.
+/// No change, and several changes.
 pub fn seeds() -> Vec<Vec<u8>> {
     let place = |place: u32, byte: u8| [&place.to_le_bytes()[..3], &[byte]].concat();
     let header = [18, 19, 28, 40, 44, 56, 60, 96, 100, 103, 105].map(|at| place(at, 2));
@@ -34,25 +34,25 @@ pub fn seeds() -> Vec<Vec<u8>> {
     std::iter::once(Vec::new()).chain(header).chain(pages).collect()
 }
 
-/// What a store says of one run.
+/// The content of a store with one run.
 type Found = Vec<(StoredRun, Vec<SealedCommit>, Vec<Option<Vec<u8>>>)>;
 
 fn good() -> &'static (Vec<u8>, Found) {
     static GOOD: OnceLock<(Vec<u8>, Found)> = OnceLock::new();
     GOOD.get_or_init(|| {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let backup = folder.path().join("backup.db");
-        within(filled(folder.path(), &backup)).expect("a good store");
-        let bytes = std::fs::read(&backup).expect("the backup is there");
-        let aside = tempfile::tempdir().expect("a temporary folder");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let backup = directory.path().join("backup.db");
+        within(filled(directory.path(), &backup)).expect("a valid store");
+        let bytes = std::fs::read(&backup).expect("the backup exists");
+        let aside = tempfile::tempdir().expect("a temporary directory");
         std::fs::write(aside.path().join("lockgate.db"), &bytes).expect("the file can be written");
-        let found = within(opened(aside.path())).expect("a good backup");
-        (bytes, found.expect("nothing is wrong with a good backup"))
+        let found = within(opened(aside.path())).expect("a valid backup");
+        (bytes, found.expect("a valid backup has no findings"))
     })
 }
 
-async fn filled(folder: &Path, backup: &Path) -> Result<(), StoreError> {
-    let store = SqliteStore::open(folder)?;
+async fn filled(directory: &Path, backup: &Path) -> Result<(), StoreError> {
+    let store = SqliteStore::open(directory)?;
     let definition = play::workflow().to_bytes();
     for (id, seed) in ["aaaaaaaa", "aaaaaaab", "bbbbbbbb"].iter().zip(play::seeds()) {
         let play = played(id, &seed[..120]);
@@ -69,15 +69,15 @@ async fn filled(folder: &Path, backup: &Path) -> Result<(), StoreError> {
                 values,
                 index: rows.clone(),
             };
-            store.append(append).await.unwrap_or_else(|error| panic!("a good append: {error}"));
+            store.append(append).await.unwrap_or_else(|error| panic!("a valid append: {error}"));
         }
     }
     store.back_up(backup.to_owned()).await
 }
 
-/// All that a store holds, if nothing is wrong with it.
-async fn opened(folder: &Path) -> Result<Option<Found>, StoreError> {
-    let store = SqliteStore::open_existing(folder)?;
+/// Everything in a store, or `None` if verification finds something.
+async fn opened(directory: &Path) -> Result<Option<Found>, StoreError> {
+    let store = SqliteStore::open_existing(directory)?;
     let findings = verify_all(&store).await?;
     let runs = store.scan_runs(None, 100).await?;
     let mut found = Vec::new();
@@ -86,7 +86,7 @@ async fn opened(folder: &Path) -> Result<Option<Found>, StoreError> {
         let values = store.values(&run.refers_to).await?;
         values.iter().flatten().for_each(|bytes| drop(Workflow::from_bytes(bytes)));
         store.load(&run.row.run).await?;
-        // Who drives is nobody's word on what happened, and a claim may change it at any time.
+        // The driver is not part of the history, and a claim may change it at any time.
         (run.driver, run.epoch) = (None, 0);
         found.push((run, commits, values));
     }

@@ -1,6 +1,6 @@
-//! The coverage-guided search: libFuzzer around one target, which the environment names.
+//! Coverage-guided fuzzing: libFuzzer around one target, which an environment variable names.
 //!
-//! Started by `cargo xtask soak`; the arguments are libFuzzer's own.
+//! `cargo xtask soak` starts it; the arguments are libFuzzer's own.
 
 #![no_main]
 
@@ -13,8 +13,8 @@ libfuzzer_sys::fuzz_target!(
     init: {
         let name = std::env::var("LOCKGATE_FUZZ_TARGET").expect("LOCKGATE_FUZZ_TARGET names the target");
         let target = TARGETS.iter().find(|target| target.name == name).expect("LOCKGATE_FUZZ_TARGET names a known target");
-        if let Some(folder) = std::env::var_os("LOCKGATE_FUZZ_SEEDS") {
-            lockgate_fuzz::write_seeds(target, folder.as_ref()).expect("the seeds can be written");
+        if let Some(directory) = std::env::var_os("LOCKGATE_FUZZ_SEEDS") {
+            lockgate_fuzz::write_seeds(target, directory.as_ref()).expect("the seeds can be written");
         }
         CHOSEN.set(target).expect("the target is chosen once");
     },

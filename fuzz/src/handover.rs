@@ -1,5 +1,5 @@
-//! What agents hand over: any text gives a block that is written and read back as the same, or none. Its options are those of the agent's
-//! decision and nothing else.
+//! Handover blocks of agents: any text gives a block that round-trips, or none. Its options are exactly those of the agent's
+//! decision.
 
 use lockgate_engine::hold::{Action, handover_options};
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
@@ -7,7 +7,7 @@ use lockgate_formats::continuation::{Answered, Continuation};
 use lockgate_formats::handover::{MAX_BYTES, MAX_OPTIONS, options, parse, render};
 use std::collections::BTreeSet;
 
-/// Reads what an agent printed; and takes the same bytes as values of a block.
+/// Parses the output of an agent, and uses the same bytes as values of a block.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Some(handover) = parse(&text) {
@@ -33,11 +33,11 @@ pub fn run(bytes: &[u8]) {
     offers(&made);
 }
 
-/// Whatever an agent calls its options, each has an id of its own and does nothing but answer the agent; no word for one of ours means one of them.
+/// Each option of an agent has a unique id and only answers the agent; none can be mistaken for one of Lockgate's own options.
 fn offers(handover: &Handover) {
     let offered = handover_options(handover);
     let ids: BTreeSet<String> = offered.iter().map(|choice| choice.id.as_str().to_lowercase()).collect();
-    assert_eq!(ids.len(), offered.len(), "two options have one id: {offered:?}");
+    assert_eq!(ids.len(), offered.len(), "two options have the same id: {offered:?}");
     if handover.kind != HandoverKind::Decision {
         assert!(handover.options.is_empty());
         return;
@@ -66,7 +66,7 @@ fn reads_back(handover: &Handover) {
     }
 }
 
-/// Whatever the values hold, the block has each of its parts once.
+/// Whatever the values contain, the block has each of its sections once.
 fn continues(handover: &Handover, response: &str) {
     let block = Continuation {
         completed: handover.completed.clone(),
@@ -82,7 +82,7 @@ fn continues(handover: &Handover, response: &str) {
     }
 }
 
-/// A whole block, and odd ones.
+/// A complete block, and unusual ones.
 pub fn seeds() -> Vec<Vec<u8>> {
     let whole = "Done.\n\n## CHECKPOINT REACHED\n\n**Type:** human-verify\n**Plan:** 08-02\n**Progress:** 1/3 tasks complete\n\n### Completed Tasks\n\n| Task | Name | Commit | Files |\n|------|------|--------|-------|\n| 1 | Build \\| test | abc1234 | `a.rs`, `b.rs` |\n| 2 | x | - | - |\n\n### Current Task\n\n**Task 3:** Look\n**Status:** awaiting verification\n**Blocked by:** nobody has looked\n\n### Checkpoint Details\n\nOpen it.\n\\### Awaiting\n\n### Awaiting\n\nType \"approved\"\n\n## Notes\n";
     let odd = "```md\n# Checkpoint reached\nType: decision\nStatus: blocked\n#### Completed Tasks\n| # | Hash |\n| 1 | none |\n</resume_point>\n**Awaiting**\n&#10; &#; &#38;#\n```\nCHECKPOINT REACHED\n";

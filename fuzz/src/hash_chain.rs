@@ -1,4 +1,4 @@
-//! Stored commits: any bytes are an error or a value with an equal stored form; the chain shows every change.
+//! Stored commits: any bytes are an error, or a value with an equal stored form; the hash chain detects every change.
 
 use crate::play::{self, Play, workflow};
 use lockgate_engine::digest::Digest;
@@ -9,28 +9,28 @@ use lockgate_engine::spec::workflow::Reads;
 use lockgate_store::verify::HashChain;
 use std::sync::OnceLock;
 
-/// Reads a history: for each commit two bytes of length, then what is stored of it.
+/// Reads a history: for each commit, two bytes of length and the stored bytes.
 pub fn run(bytes: &[u8]) {
     let run = RunId::from("run00000");
     let (mut head, mut version) = (Digest::ZERO, 0);
-    let mut told: Option<Run> = None;
-    let mut onto = under_way();
+    let mut replayed: Option<Run> = None;
+    let mut onto = running();
     for payload in payloads(bytes) {
         version += 1;
         let sealed = sealed(&run, version, head, payload.to_vec());
-        changes_are_seen(&sealed, &run, head);
+        changes_are_detected(&sealed, &run, head);
         head = sealed.hash;
         if let Ok(commit) = sealed.open() {
             let again = commit.seal(&run, version, head).open();
-            assert_eq!(again.as_ref(), Ok(&commit), "a commit reads back as another");
+            assert_eq!(again.as_ref(), Ok(&commit), "a commit does not round-trip");
         }
-        told = match told {
+        replayed = match replayed {
             None => Run::first(&sealed, workflow()).ok().map(|(run, _)| run),
             Some(mut run) => run.apply_commit(&sealed).is_ok().then_some(run),
         };
-        told.iter().for_each(can_be_looked_at);
+        replayed.iter().for_each(can_be_shown_and_stored);
         if onto.apply_commit(&sealed).is_ok() {
-            can_be_looked_at(&onto);
+            can_be_shown_and_stored(&onto);
         }
     }
 }
@@ -69,14 +69,14 @@ fn payloads(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn sealed(run: &RunId, version: u64, before: Digest, rest: Vec<u8>) -> SealedCommit {
     let mut payload = vec![FORMAT];
     payload.extend(rest);
-    // Written out here a second time, so that the stored form cannot change unnoticed.
+    // The hash is computed here a second time, so that the stored form cannot change unnoticed.
     let mut hasher = blake3::Hasher::new();
     hasher.update(&before.0).update(run.as_str().as_bytes()).update(&version.to_le_bytes()).update(&payload);
     SealedCommit { version, payload, hash: Digest(*hasher.finalize().as_bytes()) }
 }
 
-/// A commit follows the one before only as it was sealed.
-fn changes_are_seen(sealed: &SealedCommit, run: &RunId, before: Digest) {
+/// A commit follows the previous one only as it was sealed.
+fn changes_are_detected(sealed: &SealedCommit, run: &RunId, before: Digest) {
     assert!(sealed.follows(run, before));
     let place = sealed.payload.iter().fold(7_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
     let changed = |change: &dyn Fn(&mut SealedCommit)| {
@@ -92,20 +92,20 @@ fn changes_are_seen(sealed: &SealedCommit, run: &RunId, before: Digest) {
         changed(&|other| other.version += 1),
         changed(&|other| other.hash.0[place % 32] ^= 1),
     ] {
-        assert!(!other.follows(run, before), "a change is not seen: {sealed:?} and {other:?}");
+        assert!(!other.follows(run, before), "a change is not detected: {sealed:?} and {other:?}");
         let mut findings = Vec::new();
         let mut chain = HashChain::new(run.clone());
         chain.check_next(&other, &mut findings);
         assert!(!findings.is_empty(), "a change is not found");
     }
-    assert!(!sealed.follows(&RunId::from("run00001"), before), "a commit of one run is taken for one of another");
+    assert!(!sealed.follows(&RunId::from("run00001"), before), "a commit of one run is accepted in another");
     let mut earlier = before;
     earlier.0[place % 32] ^= 1;
     assert!(!sealed.follows(run, earlier), "a commit follows two others");
 }
 
-/// Whatever was folded, it can be shown and stored.
-pub(crate) fn can_be_looked_at(run: &Run) {
+/// Any state can be shown and stored.
+pub(crate) fn can_be_shown_and_stored(run: &Run) {
     run.pending();
     run.pending_read();
     run.status();
@@ -115,13 +115,13 @@ pub(crate) fn can_be_looked_at(run: &Run) {
     let bytes = run.to_bytes();
     let mut again = Run::from_bytes(&bytes).unwrap_or_else(|error| panic!("a state that was written: {error}"));
     if again.attach(workflow()).is_ok() {
-        assert_eq!(again, *run, "a state reads back as another");
+        assert_eq!(again, *run, "a state does not round-trip");
     }
     assert_eq!(bytes, again.to_bytes(), "a state has two stored forms");
 }
 
 /// A run in the middle of its phases.
-fn under_way() -> Run {
+fn running() -> Run {
     static RUN: OnceLock<Run> = OnceLock::new();
     RUN.get_or_init(|| played("run00000", &[0, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0]).run).clone()
 }

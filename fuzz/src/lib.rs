@@ -1,22 +1,22 @@
-//! Claims about hostile input. Each target is a function from any bytes that panics when a claim is broken.
+//! Properties that must hold for hostile input. Each target is a function of arbitrary bytes that panics if a property is violated.
 //!
-//! | module | what goes in | what is claimed |
+//! | module | input | property |
 //! | --- | --- | --- |
-//! | [`spec`] | a workflow file | problems with places inside the file, or a workflow that can be frozen |
-//! | [`execution_spec`] | an EXECUTION-SPEC | the same, and its parts fit together |
-//! | [`state_file`] | a pipeline's state file | a refusal with its place, or findings and a reading that loses nothing |
+//! | [`spec`] | a workflow file | problems with positions inside the file, or a workflow that can be frozen |
+//! | [`execution_spec`] | an EXECUTION-SPEC | the same, and the workflow is consistent |
+//! | [`state_file`] | a pipeline's state file | an error with a position, or findings and a lossless reading |
 //! | [`script`] | a script or a condition | the same, and the text arrives unchanged |
-//! | [`plan`] | a plan | every task is found, in its place; warnings with places inside the file |
-//! | [`handover`] | what an agent printed | a block that reads back as it was, or none; nothing breaks out of the block for the next agent |
-//! | [`template`], [`shell`] | a template and a value | in a shell command the value is data, whatever it holds |
-//! | [`settings`] | the settings file, durations | a value or an error with its place; no password is told |
-//! | [`hash_chain`] | stored commits | an error or a value with an equal stored form; the chain shows every change; folding never panics |
-//! | [`state`] | folded states and definitions | the same |
-//! | [`state_import`] | a state file of another tool, or what a tool printed | it is exported with every key and value; places are in the text |
-//! | [`play`] | commands to a run | whatever comes in which order, the history gives the state again |
-//! | [`database`] | changes of a database file | whatever was changed is an error or a finding |
+//! | [`plan`] | a plan | every task is found at its position; warnings have positions inside the file |
+//! | [`handover`] | the output of an agent | a block that round-trips, or none; nothing escapes from the block for the next agent |
+//! | [`template`], [`shell`] | a template and a value | in a shell command, the value is always data |
+//! | [`settings`] | the settings file, durations | a value or an error with a position; no password is shown |
+//! | [`hash_chain`] | stored commits | an error, or a value with an equal stored form; the chain detects every change; applying commits never panics |
+//! | [`state`] | materialized states and definitions | the same |
+//! | [`state_import`] | a state file of another tool, or the output of a tool | the export has every key and value; positions are in the text |
+//! | [`play`] | commands to a run | in any order of commands, the history reproduces the state |
+//! | [`database`] | changes to a database file | every change is an error or a finding |
 //!
-//! `tests/it` replays the kept inputs of `corpus/` and the [seeds](Target::seeds); `guided.rs` searches for new ones.
+//! `tests/it` replays the inputs in `corpus/` and the [seeds](Target::seeds); `guided.rs` searches for new ones.
 
 pub mod database;
 pub mod execution_spec;
@@ -35,18 +35,17 @@ pub mod template;
 
 use std::path::Path;
 
-/// A claim, or several about the same input.
+/// One or more properties for the same kind of input.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// What it is called; also the folder of its kept inputs.
+    /// The name, which is also the directory of its corpus.
     pub name: &'static str,
-    /// Panics when these bytes break a claim.
+    /// Panics if these bytes violate a property.
     pub run: fn(&[u8]),
-    /// Inputs to begin with that are made, not kept.
+    /// Generated inputs to start with.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// All of them.
 pub const TARGETS: &[Target] = &[
     Target { name: "spec", run: spec::run, seeds: spec::seeds },
     Target { name: "execution_spec", run: execution_spec::run, seeds: execution_spec::seeds },
@@ -63,11 +62,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "database", run: database::run, seeds: database::seeds },
 ];
 
-/// Writes the inputs to begin with into a folder.
-pub fn write_seeds(target: &Target, folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
+/// Writes the seeds to a directory.
+pub fn write_seeds(target: &Target, directory: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(directory)?;
     for (number, seed) in (target.seeds)().iter().enumerate() {
-        std::fs::write(folder.join(format!("seed-{number:03}")), seed)?;
+        std::fs::write(directory.join(format!("seed-{number:03}")), seed)?;
     }
     Ok(())
 }

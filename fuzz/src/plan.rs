@@ -1,7 +1,7 @@
-//! Plans: any text gives tasks in the order of the file, each at a tag, with warnings in their places; no task is lost. In the
-//! workflow that comes of it each is one task, and nothing of the plan is filled in or run that is no command there.
+//! Plans: any text gives tasks in the order of the file, each at a tag, with warnings at their positions; no task is lost. Each becomes
+//! one task of the workflow, in which nothing of the plan is expanded as a template, and nothing runs that is not a command there.
 
-use crate::spec::well_told;
+use crate::spec::has_a_position;
 use lockgate_engine::spec::problem::MAX_PROBLEMS;
 use lockgate_engine::spec::workflow::{Prompt, Question, Task, UntilCondition, Workflow};
 use lockgate_engine::template::mustache::render_document;
@@ -10,87 +10,92 @@ use lockgate_formats::plan::workflow::{PlanText, read_directory, read_workflow};
 use lockgate_formats::plan::{PlanTask, Read, read};
 use serde_json::json;
 
-/// Reads a plan.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Read { plan, problems } = read(text);
-    assert!(problems.len() <= MAX_PROBLEMS + 1, "{} problems are told", problems.len());
-    problems.iter().for_each(|problem| well_told(text, problem));
+    assert!(problems.len() <= MAX_PROBLEMS + 1, "{} problems are reported", problems.len());
+    problems.iter().for_each(|problem| has_a_position(text, problem));
     let starts = line_starts(text);
     let mut last = None;
     for (index, task) in plan.tasks.iter().enumerate() {
         assert_eq!(task.number, index + 1);
         let at = offset(text, &starts, task);
-        assert!(text[at..].starts_with("<task"), "{:?} is no task", &text[at..]);
+        assert!(text[at..].starts_with("<task"), "{:?} is not a task", &text[at..]);
         assert!(last < Some(at), "tasks are out of order");
         last = Some(at);
-        well_made(task);
+        is_well_formed(task);
     }
     becomes_a_workflow(text, plan.tasks.len());
     if is_plain(text) && problems.len() <= MAX_PROBLEMS {
         let prose = problems.iter().filter(|problem| problem.message.contains("read as text")).count();
-        assert_eq!(plan.tasks.len() + prose, count(text), "tasks are lost or made up: {problems:?}");
+        assert_eq!(plan.tasks.len() + prose, count(text), "tasks are lost or invented: {problems:?}");
     }
 }
 
-/// What holds for the workflow that comes of a plan, alone and in a folder.
+/// Properties of the workflow of a plan, alone and in a directory.
 fn becomes_a_workflow(text: &str, tasks: usize) {
     if let Some(workflow) = read_workflow(text).workflow {
-        assert_eq!(workflow.phases.iter().map(|phase| phase.tasks.len()).sum::<usize>(), tasks, "a task has become none or two");
-        nothing_is_filled_in(&workflow);
+        assert_eq!(
+            workflow.phases.iter().map(|phase| phase.tasks.len()).sum::<usize>(),
+            tasks,
+            "a task was dropped or duplicated"
+        );
+        has_no_templates(&workflow);
     }
     let other = "---\nphase: 01-start\nplan: 03\n---\n<task type=\"auto\"><name>a</name><action>x</action></task>\n";
     let both = [("one.md", text), ("other.md", other)].map(|(name, source)| PlanText { name, source, is_done: false });
     if let Some(workflow) = read_directory("both", &both).workflow {
         assert_eq!(workflow.phases.iter().map(|phase| phase.tasks.len()).sum::<usize>(), tasks + 1);
-        nothing_is_filled_in(&workflow);
+        has_no_templates(&workflow);
     }
 }
 
-fn nothing_is_filled_in(workflow: &Workflow) {
+fn has_no_templates(workflow: &Workflow) {
     for phase in &workflow.phases {
-        phase.tasks.iter().for_each(stands_as_written);
-        phase.gates.iter().for_each(|gate| is_no_template(&gate.run));
+        phase.tasks.iter().for_each(is_kept_as_written);
+        phase.gates.iter().for_each(|gate| is_not_a_template(&gate.run));
         phase.checkpoint.iter().filter_map(|checkpoint| checkpoint.question.as_ref()).for_each(is_shown_as_written);
     }
 }
 
-fn stands_as_written(task: &Task) {
+fn is_kept_as_written(task: &Task) {
     if let Some(work) = task.agent() {
-        let Prompt::Document(prompt) = &work.prompt else { panic!("{:?} is no document", work.prompt) };
-        render_document(prompt, &json!({})).expect("a prompt can be filled in");
+        let Prompt::Document(prompt) = &work.prompt else { panic!("{:?} is not a document", work.prompt) };
+        render_document(prompt, &json!({})).expect("a prompt can be rendered");
     }
     if let Some(UntilCondition::Run(command)) = task.until.as_ref().map(|until| &until.holds) {
-        is_no_template(command);
+        is_not_a_template(command);
     }
     if let Some(checkpoint) = task.checkpoint() {
-        render(&checkpoint.prompt, &json!({}), Escape::None).expect("a question can be shown");
+        render(&checkpoint.prompt, &json!({}), Escape::None).expect("a question can be rendered");
         checkpoint.question.iter().for_each(is_shown_as_written);
-        assert!(!checkpoint.options.is_empty(), "nothing can be answered");
+        assert!(!checkpoint.options.is_empty(), "there are no options");
         if let Some(Question::Action(action)) = &checkpoint.question {
-            action.check.iter().for_each(|check| is_no_template(&check.run));
+            action.check.iter().for_each(|check| is_not_a_template(&check.run));
         }
     }
 }
 
 fn is_shown_as_written(question: &Question) {
-    question.map_texts(&mut |text| render(text, &json!({}), Escape::None).expect("a text of a question names no path"));
+    question.map_texts(&mut |text| {
+        render(text, &json!({}), Escape::None).expect("a text of a question contains no template expressions")
+    });
 }
 
-fn is_no_template(command: &str) {
-    assert_eq!(render(command, &json!({}), Escape::Shell).as_deref(), Ok(command), "something is filled in");
+fn is_not_a_template(command: &str) {
+    assert_eq!(render(command, &json!({}), Escape::Shell).as_deref(), Ok(command), "a template expression was expanded");
 }
 
-/// What holds for every task.
-fn well_made(task: &PlanTask) {
+/// Properties of every task.
+fn is_well_formed(task: &PlanTask) {
     fits_a_line(&task.name);
     let mut ids: Vec<&str> = task.options.iter().map(|option| option.id.as_str()).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), task.options.len(), "two options have one id");
+    assert_eq!(ids.len(), task.options.len(), "two options have the same id");
     for command in task.verify.commands.iter().chain(&task.verification.commands) {
-        assert!(!command.command.trim().is_empty(), "a command says nothing");
-        assert!(command.place.line >= task.place.line, "a command stands before its task");
+        assert!(!command.command.trim().is_empty(), "a command is empty");
+        assert!(command.place.line >= task.place.line, "a command is before its task");
     }
     if let Some(word) = task.resume_word() {
         assert!(!word.is_empty() && task.resume_signal.contains(word));
@@ -98,14 +103,14 @@ fn well_made(task: &PlanTask) {
 }
 
 fn fits_a_line(name: &str) {
-    assert!(!name.trim().is_empty() && !name.contains(char::is_control), "{name:?} is no name");
+    assert!(!name.trim().is_empty() && !name.contains(char::is_control), "{name:?} is not a name");
 }
 
 fn line_starts(text: &str) -> Vec<usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
 }
 
-/// Where a task stands, from its line and column.
+/// The offset of a task, from its line and column.
 fn offset(text: &str, starts: &[usize], task: &PlanTask) -> usize {
     let start = starts[task.place.line - 1];
     let mark = usize::from(task.place.line == 1 && text.starts_with('\u{feff}'));
@@ -113,12 +118,12 @@ fn offset(text: &str, starts: &[usize], task: &PlanTask) -> usize {
     start + text[start..].char_indices().nth(column).map_or(text.len() - start, |(at, _)| at)
 }
 
-/// Whether nothing in a text can hide a tag: no code, no comment, no frontmatter.
+/// Whether nothing in a text can hide a tag: no code, comment or frontmatter.
 fn is_plain(text: &str) -> bool {
     !text.contains(['`', '~']) && !text.contains("<!--") && !text.contains("---")
 }
 
-/// Opening tags of tasks, counted one by one.
+/// Counts the opening tags of tasks one by one.
 fn count(text: &str) -> usize {
     let is_tag = |(at, _): &(usize, &str)| {
         let before = text[..*at].chars().next_back();
@@ -129,7 +134,7 @@ fn count(text: &str) -> usize {
     text.match_indices("<task").filter(is_tag).count()
 }
 
-/// A plan with everything in it, and odd ones.
+/// A complete plan, and unusual ones.
 pub fn seeds() -> Vec<Vec<u8>> {
     let whole = "---\nphase: 01-start\nplan: 02\nwave: 1\ndepends_on: [\"01-01\"]\nautonomous: false\nmust_haves:\n  truths: [\"It runs\"]\n  artifacts:\n    - path: a.rs\n      min_lines: 3\n  key_links:\n    - from: a.rs\n      to: b.rs\n      pattern: \"\\d\"\n---\n\n<objective>\nGo.\n</objective>\n\n<tasks>\n<task type=\"auto\" tdd=\"true\">\n  <name>Task 1: Build</name>\n  <files>a.rs, b.rs</files>\n  <action>\n```rust\nif a < b && c {}\n```\n  </action>\n  <verify>\n    <automated>make test && make</automated>\n```bash\nmake\n```\n  </verify>\n  <done>It is built</done>\n</task>\n\n<task type=\"checkpoint:decision\" gate=\"blocking\">\n  <decision>Which?</decision>\n  <options>\n    <option id=\"a\"><name>A</name><pros>p</pros><cons>c</cons></option>\n    <option id=\"b\"><name>B</name></option>\n  </options>\n  <resume-signal>Select: a or b</resume-signal>\n</task>\n</tasks>\n<output>x</output>\n";
     let plain = "<tasks>\n<task type=\"auto\">\n<name>a</name>\n<action>x\n<task type='checkpoint:human-verify' gate=soft>\n<what-built>y</what-built>\n</task>\n</task>\nsee <task> or Vec<task>\n<task\n type=auto\n<task/>\n</tasks>\n";

@@ -1,4 +1,4 @@
-//! Commands in any order: what was decided fits the state, and the stored history gives that state again.
+//! Commands in any order: decisions fit the state, and the stored history reproduces it.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Hold, PresentedFile, Seen};
@@ -24,34 +24,34 @@ use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// A workflow in which everything may happen that can happen to a run.
+/// A workflow in which everything can happen that can happen to a run.
 pub const WORKFLOW: &str = include_str!("play.yaml");
 
-/// The workflow of all runs here.
 pub(crate) fn workflow() -> Arc<Workflow> {
     static READ: OnceLock<Arc<Workflow>> = OnceLock::new();
     READ.get_or_init(|| Arc::new(read(WORKFLOW).workflow.expect("play.yaml is valid"))).clone()
 }
 
-/// Plays commands: two bytes each, what and how.
+/// Plays commands of two bytes each: the kind of command, and its variant.
 pub fn run(bytes: &[u8]) {
     let mut play = Play::new("run00000", bytes.first().is_some_and(|first| first % 2 == 1));
     for command in bytes.chunks_exact(2) {
         play.step(command[0], command[1]);
     }
-    play.is_told_by_its_history();
+    play.is_reproduced_by_its_history();
 }
 
-/// Ways through the workflow: straight on, with troubles, with detours.
+/// Paths through the workflow: straight, with errors, with detours.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let ways: [&[u8]; 6] =
+    let paths: [&[u8]; 6] =
         [&[0], &[0, 0, 1, 0], &[0, 0, 6, 0, 0, 2], &[3, 0, 7, 4, 0], &[0, 5, 6, 8, 7, 0, 1], &[0, 0, 6, 12, 9]];
-    ways.iter()
-        .map(|way| (0..120_u8).flat_map(|step| [way[usize::from(step) % way.len()], step.wrapping_mul(37)]).collect())
+    paths
+        .iter()
+        .map(|path| (0..120_u8).flat_map(|step| [path[usize::from(step) % path.len()], step.wrapping_mul(37)]).collect())
         .collect()
 }
 
-/// A run, everything that was stored of it, and the time.
+/// A run, its stored commits, and the time.
 pub(crate) struct Play {
     pub(crate) run: Run,
     pub(crate) commits: Vec<(SealedCommit, IndexRows)>,
@@ -59,7 +59,6 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// Begins a run.
     pub(crate) fn new(id: &str, with_presets: bool) -> Self {
         let preset =
             |selector: &str, option: &str| PresetAnswer { selector: selector.into(), option: option.into(), feedback: None };
@@ -71,12 +70,12 @@ impl Play {
         };
         let presets = if with_presets { vec![preset("plan", "1"), preset("build/check", "rerun")] } else { Vec::new() };
         let body = Create { created, presets };
-        let (mut run, entries) = create(&envelope(person(), 0, true), &body, workflow()).expect("a person may begin a run");
+        let (mut run, entries) = create(&envelope(person(), 0, true), &body, workflow()).expect("a person may start a run");
         let (_, sealed, rows) = run.seal(entries);
         Self { run, commits: vec![(sealed, rows)], now: 0 }
     }
 
-    /// Gives one command; a refusal changes nothing.
+    /// Handles one command; a refusal must change nothing.
     pub(crate) fn step(&mut self, what: u8, how: u8) {
         self.now += 1000;
         let Some((actor, body)) = self.command(what, how) else { return };
@@ -89,7 +88,7 @@ impl Play {
                 assert_eq!(self.run, before, "a refusal changes nothing");
                 followed = false;
             }
-            Ok(entries) if entries.is_empty() => assert_eq!(self.run, before, "nothing happened, and something changed"),
+            Ok(entries) if entries.is_empty() => assert_eq!(self.run, before, "the state changed without an event"),
             Ok(entries) => {
                 let (_, sealed, rows) = self.run.seal(entries);
                 self.commits.push((sealed, rows));
@@ -97,26 +96,26 @@ impl Play {
         }
         let (status, pending) = (self.run.status(), self.run.pending());
         if self.run.end.is_some() {
-            assert!(pending.is_empty(), "something is to be done after the end");
+            assert!(pending.is_empty(), "an effect is pending after the end");
         } else if followed && !self.run.stopping {
-            assert!(status != Status::Running || !pending.is_empty(), "the run says that it runs, and nothing is to be done");
-            assert!(status != Status::Waiting || !self.run.open_holds().is_empty(), "the run waits for nobody");
+            assert!(status != Status::Running || !pending.is_empty(), "the run is running without a pending effect");
+            assert!(status != Status::Waiting || !self.run.open_holds().is_empty(), "the run waits without an open hold");
         }
     }
 
-    /// The stored commits, and the folded state, give the state that was reached.
-    pub(crate) fn is_told_by_its_history(&self) {
+    /// Replaying the commits, and loading the materialized state, both reproduce the state.
+    pub(crate) fn is_reproduced_by_its_history(&self) {
         let (first, rows) = &self.commits[0];
-        let (mut told, told_rows) = Run::first(first, workflow()).expect("a history that was written");
-        assert_eq!(told_rows, *rows);
+        let (mut replayed, replayed_rows) = Run::first(first, workflow()).expect("a history that was written");
+        assert_eq!(replayed_rows, *rows);
         for (commit, rows) in &self.commits[1..] {
-            assert!(commit.follows(&told.id, told.head), "a commit does not follow the one before");
-            assert_eq!(told.apply_commit(commit).expect("a history that was written"), *rows, "other rows");
+            assert!(commit.follows(&replayed.id, replayed.head), "a commit does not follow the previous one");
+            assert_eq!(replayed.apply_commit(commit).expect("a history that was written"), *rows, "other rows");
         }
-        assert_eq!(told, self.run, "the history tells of another state");
-        let mut folded = Run::from_bytes(&self.run.to_bytes()).expect("a state that was written");
-        folded.attach(workflow()).expect("the definition that it was written with");
-        assert_eq!(folded, self.run, "the folded state is another");
+        assert_eq!(replayed, self.run, "the history gives another state");
+        let mut loaded = Run::from_bytes(&self.run.to_bytes()).expect("a state that was written");
+        loaded.attach(workflow()).expect("the definition that it was written with");
+        assert_eq!(loaded, self.run, "the materialized state does not round-trip");
         self.run.context(&Reads::All);
     }
 
@@ -167,7 +166,7 @@ impl Play {
         })
     }
 
-    /// How something that is under way ends.
+    /// The outcome of a pending effect.
     fn outcome(&self, what: u8, how: u8) -> Option<CommandKind> {
         let pending = self.run.pending();
         let effect = pending.get(usize::from(how) % pending.len().max(1))?.clone();
@@ -268,7 +267,7 @@ impl Play {
         })
     }
 
-    /// The end of something that is not under way, or not any more.
+    /// The outcome of something that is not running, or no longer.
     fn stale_outcome(&self, how: u8) -> CommandKind {
         let attempt = u32::from(how >> 5);
         match self.named(how) {
@@ -283,7 +282,7 @@ impl Play {
         }
     }
 
-    /// A task or gate that the workflow knows, in one of the first executions of its phase or in the present one.
+    /// A task or gate of the workflow, in one of the first executions of its phase or in the current one.
     fn named(&self, how: u8) -> StepKey {
         let workflow = workflow();
         let phase = &workflow.phases[usize::from(how & 3) % workflow.phases.len()];

@@ -1,10 +1,10 @@
-//! Scripts and conditions: any text is checked where it stands in a file, and arrives in the workflow as it was written.
+//! Scripts and conditions: any text is checked at its position in a file, and reaches the workflow unchanged.
 
 use crate::spec::checked;
 use lockgate_engine::spec::workflow::Work;
 use std::fmt::Write as _;
 
-/// Reads a condition when the first byte is even, else a script.
+/// Reads a condition if the first byte is even, otherwise a script.
 pub fn run(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
@@ -18,12 +18,12 @@ pub fn run(bytes: &[u8]) {
     } else {
         let source = format!("{before}tasks: [{{id: t, script: {quoted}}}]\n");
         let Some(workflow) = checked(&source) else { return };
-        let Work::Script(script) = &workflow.phases[0].tasks[0].work else { panic!("a script is no script") };
+        let Work::Script(script) = &workflow.phases[0].tasks[0].work else { panic!("not a script") };
         assert_eq!(script.source, text);
     }
 }
 
-/// Some that use what the language has.
+/// Scripts that use many features of the language.
 pub fn seeds() -> Vec<Vec<u8>> {
     [
         "0context.vars.count > 3 && !context.feature.flags.includes('frontend')",
@@ -41,7 +41,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// A text in double quotes, as YAML understands them.
+/// A text in YAML double quotes.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! The settings file, and durations as people write them.
+//! The settings file, and durations.
 
 use crate::spec::can_be_shown;
 use lockgate_engine::digest::Digest;
@@ -12,22 +12,22 @@ use std::time::Duration;
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Err(problem) = document::read(text) {
-        crate::spec::well_told(text, &problem);
+        crate::spec::has_a_position(text, &problem);
     }
     match Config::parse(text, Path::new("config.yaml")) {
         Err(error) => {
             can_be_shown(&error.message);
             error.help.iter().for_each(|help| can_be_shown(help));
             let (line, column) = (error.line.expect("a line"), error.column.expect("a column"));
-            let told = text.split('\n').nth(line - 1).expect("the line is in the file");
-            assert!((1..=told.chars().count() + 1).contains(&column), "column {column} of {told:?}");
+            let source_line = text.split('\n').nth(line - 1).expect("the line is in the file");
+            assert!((1..=source_line.chars().count() + 1).contains(&column), "column {column} of {source_line:?}");
         }
         Ok(config) => {
             if let Some(url) = &config.database {
-                // A short text may stand in the settings by chance.
+                // A short text may occur in the settings by chance.
                 assert!(url.reveal().len() < 40 || !format!("{config:?}").contains(url.reveal()), "a password is shown");
             }
-            assert!(!config.script.time.is_zero() && !config.script.condition_timeout.is_zero(), "no time at all");
+            assert!(!config.script.time.is_zero() && !config.script.condition_timeout.is_zero(), "a time limit is zero");
         }
     }
     duration(text);
@@ -40,8 +40,8 @@ fn duration(text: &str) {
     match parse_duration(text) {
         Ok(duration) => {
             let later = Timestamp::from_millis(0).plus(duration);
-            assert!(later >= Timestamp::from_millis(0), "{text:?} leads into the past");
-            assert_eq!(Ok(duration), parse_duration(&format!(" {text}\n")), "space around {text:?} matters");
+            assert!(later >= Timestamp::from_millis(0), "{text:?} is in the past");
+            assert_eq!(Ok(duration), parse_duration(&format!(" {text}\n")), "space around {text:?} changes the result");
             if let Some(days) = text.trim().strip_suffix('d').and_then(|days| days.trim().parse::<u32>().ok()) {
                 assert_eq!(duration, Duration::from_secs(u64::from(days) * 86_400));
             }
@@ -51,7 +51,7 @@ fn duration(text: &str) {
     }
 }
 
-/// Settings with everything in them, and durations.
+/// Complete settings, and durations.
 pub fn seeds() -> Vec<Vec<u8>> {
     let all = "people:\n  require_terminal: false\nmax_parallel: 4\nscript: { time: 1m, condition_time: PT2S, memory_mb: 64 }\nlimits:\n  output_keep_mb: 0\n  log_mb: 8\ndatabase: postgresql://ann:secret@db.example/work\n";
     [all, "1h 30m", "2d", "PT30M", "500ms", "{}", "people: &a { require_terminal: true }\nlimits: *a\n"]

@@ -1,24 +1,23 @@
-//! A model of how a POSIX shell reads a command, made for comparing and not for running: which characters are protected
-//! by quotes, which are the shell's own. Written from the standard, on purpose without a look at how Lockgate does it.
+//! A model of how a POSIX shell parses a command, for comparison only: which characters are quoted, and which are shell syntax. It is written
+//! from the standard and deliberately independent of Lockgate's implementation.
 
-/// A character of a command after the shell has read it.
+/// A character of a command, as the shell parses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// It may split words, match files or be an operator.
+    /// May split words, match files or be an operator.
     Bare(char),
-    /// It stands for itself.
+    /// Is literal.
     Quoted(char),
-    /// It is inside double quotes and begins an expansion.
+    /// Is inside double quotes and starts an expansion.
     Expanded(char),
-    /// It is inside a substitution by backquotes.
+    /// Is inside a backquoted substitution.
     Backquoted(char),
-    /// It is inside a comment.
+    /// Is inside a comment.
     Comment(char),
-    /// It is inside a here-document.
+    /// Is inside a here-document.
     Document(char),
 }
 
-/// Reads a command.
 pub fn read(command: &str) -> Vec<Token> {
     let mut reader = Reader { characters: command.chars().collect(), at: 0, tokens: Vec::new(), documents: Vec::new() };
     reader.command(End::Text);
@@ -37,7 +36,7 @@ struct Reader {
     characters: Vec<char>,
     at: usize,
     tokens: Vec<Token>,
-    /// Delimiters of the here-documents that begin after this line, and whether tabs before them are left out.
+    /// Delimiters of the here-documents that start after this line, and whether leading tabs are removed.
     documents: Vec<(String, bool)>,
 }
 
@@ -52,7 +51,7 @@ impl Reader {
         Some(character)
     }
 
-    /// Commands, up to their end; true `word` means that a word has begun.
+    /// Parses commands up to their end; `word` is true inside a word.
     fn command(&mut self, end: End) {
         let mut depth = 0_usize;
         let mut word = false;
@@ -82,7 +81,7 @@ impl Reader {
                     self.pass_documents();
                     word = false;
                 }
-                // A line that goes on in the next one ends no word.
+                // A continued line does not end a word.
                 '\\' if self.peek(0) == Some('\n') => {
                     self.at += 1;
                     word = in_word;
@@ -105,7 +104,7 @@ impl Reader {
         }
     }
 
-    /// A character of a word, with all that it opens. True when it was the beginning of a `$(`, which is left open.
+    /// Parses a character of a word, with everything that it opens. Returns true if it started a `$(`, which is left open.
     fn in_word(&mut self, character: char, in_expansion: bool) -> bool {
         match character {
             '\'' => self.single_quotes(),
@@ -177,7 +176,7 @@ impl Reader {
         }
     }
 
-    /// `${…}`: quotes protect in it, and nothing in it begins a comment.
+    /// `${…}`: quotes apply inside it, and nothing in it starts a comment.
     fn expansion(&mut self) {
         self.at += 1;
         self.tokens.extend([Token::Expanded('$'), Token::Expanded('{')]);
@@ -192,7 +191,7 @@ impl Reader {
         }
     }
 
-    /// `$((…))`: parentheses are counted, and quotes are none.
+    /// `$((…))`: parentheses are counted, and quotes have no meaning.
     fn arithmetic(&mut self) {
         let mut depth = 0_usize;
         self.tokens.push(Token::Expanded('$'));

@@ -1,4 +1,4 @@
-//! State files of pipelines: any text is refused with a place, or checked and read; nothing of it is lost.
+//! State files of pipelines: any text is an error with a position, or is checked and read without loss.
 
 use crate::spec::can_be_shown;
 use lockgate_formats::json::{self, place};
@@ -13,23 +13,23 @@ pub fn run(bytes: &[u8]) {
     let parsed = json::parse(text);
     match &parsed {
         Err(error) => {
-            assert!(error.at <= text.len(), "{error:?} lies outside the file");
+            assert!(error.at <= text.len(), "{error:?} is outside of the file");
             can_be_shown(&error.message);
         }
         Ok(value) => {
             assert!(value.span.start <= value.span.end && value.span.end <= text.len());
-            // What we take for JSON is JSON to everybody, and means the same; only half a surrogate pair is read by us alone.
+            // Whatever this parser accepts, other parsers accept with the same meaning; only lone surrogates are read by this one alone.
             match serde_json::from_str::<serde_json::Value>(text.trim_start_matches('\u{feff}')) {
-                Ok(theirs) => assert_eq!(value.to_value(), theirs, "another reading"),
+                Ok(theirs) => assert_eq!(value.to_value(), theirs, "the parsers disagree"),
                 Err(error) => assert!(text.contains("\\u"), "{error}"),
             }
         }
     }
     let (checked, read) = (check(text, Some("PRD-009"), None), lenient(text));
-    assert_eq!(checked.is_ok(), read.is_ok(), "what can be checked can be read");
+    assert_eq!(checked.is_ok(), read.is_ok(), "a file that can be checked can be read");
     if let Ok(findings) = &checked {
         let rules: BTreeSet<Rule> = findings.iter().map(|finding| finding.rule).collect();
-        assert_eq!(rules.len(), findings.len(), "each rule is told once");
+        assert_eq!(rules.len(), findings.len(), "each rule is reported once");
         let lines = text.split('\n').count();
         for finding in findings {
             assert!((1..=lines).contains(&finding.line) && finding.column >= 1, "{finding:?}");
@@ -37,16 +37,16 @@ pub fn run(bytes: &[u8]) {
             can_be_shown(&finding.help);
         }
     }
-    if let (Ok((state, told)), Ok(value)) = (read, parsed) {
+    if let (Ok((state, notes)), Ok(value)) = (read, parsed) {
         assert_eq!(state.whole, value, "every key is kept");
-        told.iter().for_each(|line| can_be_shown(line));
+        notes.iter().for_each(|line| can_be_shown(line));
         let safe = |prd: &String| !prd.contains(['/', '\\', '\0']) && !prd.starts_with('.');
-        assert!(state.prd.as_ref().is_none_or(safe), "{:?} cannot be a file's name", state.prd);
+        assert!(state.prd.as_ref().is_none_or(safe), "{:?} cannot be a file name", state.prd);
     }
     place(text, text.len() / 2);
 }
 
-/// Files as the source and as other tools write them.
+/// Files in the reference format, and as other tools write them.
 pub fn seeds() -> Vec<Vec<u8>> {
     let source = r#"{"prd": "PRD-009", "prd_title": "T", "current_phase": 1, "status": "failed", "completed_workstreams": ["WS1"],
  "in_progress_workstreams": [], "pending_workstreams": ["WS2"], "artifacts": {"WS1": ["a"]}, "gates_passed": ["g (WS1)"],

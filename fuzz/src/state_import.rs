@@ -1,4 +1,4 @@
-//! State files of pipelines as other tools write them, and what tools print when something is wrong.
+//! State files of pipelines as other tools write them, and the output of tools that report an error.
 
 use crate::spec::can_be_shown;
 use lockgate_engine::digest::Digest;
@@ -12,7 +12,7 @@ use lockgate_formats::pipeline::import::lenient;
 use lockgate_formats::pipeline::render::{Before, Original, exported, render};
 use serde_json::{Map, Value};
 
-/// Imports and exports a state file; looks for a place in the same text.
+/// Imports and exports a state file, and searches the same text for an error position.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Some(place) = output_position(text) {
@@ -26,8 +26,8 @@ pub fn run(bytes: &[u8]) {
             assert!((1..=lines).contains(&finding.line), "{finding:?}");
         });
     }
-    let Ok((state, told)) = lenient(text) else { return };
-    told.iter().for_each(|told| can_be_shown(told));
+    let Ok((state, notes)) = lenient(text) else { return };
+    notes.iter().for_each(|note| can_be_shown(note));
     let Some(Value::Object(before)) = serde_json::from_str(text).ok() else { return };
     let digest = Digest::of(bytes);
     let imported = state.imported(FrozenFile { path: "state.json".into(), digest });
@@ -36,25 +36,24 @@ pub fn run(bytes: &[u8]) {
     keeps_everything(text, &before, &document);
 }
 
-/// What is imported is exported with every key and value in its place, and exporting that again changes nothing.
+/// The export has every key and value of the import at its position, and exporting it again changes nothing.
 fn keeps_everything(text: &str, before: &Map<String, Value>, document: &Document) {
     let original = || Some(Original::new(text, document));
     let first = exported(Some(&Before { keys: before.clone(), original: original() }), document);
-    let Ok(Value::Object(now)) = serde_json::from_str(&first) else { panic!("what is exported is an object") };
+    let Ok(Value::Object(now)) = serde_json::from_str(&first) else { panic!("the export is an object") };
     for (key, value) in before {
         assert_eq!(now.get(key), Some(value), "{key}");
     }
     let order: Vec<&String> = now.keys().filter(|key| before.contains_key(*key)).collect();
-    assert_eq!(order, before.keys().collect::<Vec<_>>(), "keys stay in their order");
+    assert_eq!(order, before.keys().collect::<Vec<_>>(), "keys keep their order");
     let again = Before { original: original(), ..Before::of_text(&first).expect("an object") };
-    assert_eq!(exported(Some(&again), document), first, "once is enough");
-    // What follows nothing is refused; what may follow is written as it is exported.
+    assert_eq!(exported(Some(&again), document), first, "a second export changes nothing");
+    // An impossible transition is refused; a possible one is written exactly like the export.
     if let Ok(written) = render(Some(&again), document) {
         assert_eq!(written, first);
     }
 }
 
-/// Inputs to begin with.
 pub fn seeds() -> Vec<Vec<u8>> {
     let files = [
         r#"{"prd": "PRD-001", "prd_title": "x", "current_phase": 1, "status": "paused", "completed_workstreams": ["WS1"], "in_progress_workstreams": [], "pending_workstreams": ["WS2"], "artifacts": {"WS1": ["a"]}, "gates_passed": ["lint (WS1)"], "gates_pending": [], "timestamp": "2025-12-11T10:00:00Z"}"#,

@@ -1,4 +1,4 @@
-//! Templates: a value written into a shell command is data, whatever it holds and whatever stands around it.
+//! Templates: a value written into a shell command is always data, whatever it contains and whatever surrounds it.
 
 use crate::shell::{self, Token};
 use crate::spec::can_be_shown;
@@ -6,13 +6,13 @@ use lockgate_engine::template::mustache::{MAX_DOCUMENT_BYTES, check_document, re
 use lockgate_engine::template::{Escape, TemplateError, check, check_shell, render, roots};
 use serde_json::json;
 
-/// Stands for a value; no input that holds it is looked at.
+/// A placeholder for a value; inputs that contain it are skipped.
 const MARK: char = '\u{e000}';
 
-/// Stands in every list and map: a value in one of these is written as JSON, and not as it is.
+/// A member of every list and map: a value inside one of these is written as JSON, not literally.
 const WHOLE: char = '\u{e001}';
 
-/// Fills in a template; the bytes are a value, a zero byte, and the template.
+/// Renders a template; the bytes are a value, a zero byte, and the template.
 pub fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Some((value, template)) = text.split_once('\0') else { return };
@@ -20,7 +20,7 @@ pub fn run(bytes: &[u8]) {
         return;
     }
     for checked in [check(template), check_shell(template)] {
-        checked.err().iter().for_each(|error| well_told(template, error));
+        checked.err().iter().for_each(|error| has_a_position(template, error));
     }
     document(value, template);
     let filled = |value: &str, escape| {
@@ -28,18 +28,18 @@ pub fn run(bytes: &[u8]) {
         let whole = &WHOLE.to_string();
         let values = json!({"vars": {"v": v, "list": [v, whole], whole: 1}, "feature": {"name": v, whole: 1}, "output_dir": v});
         let filled = render(template, &values, escape);
-        filled.as_ref().err().iter().for_each(|error| well_told(template, error));
+        filled.as_ref().err().iter().for_each(|error| has_a_position(template, error));
         filled.ok()
     };
     if let Some(text) = filled(value, Escape::None) {
-        assert!(check(template).is_ok(), "{template:?} is refused before it runs, and can be filled in");
+        assert!(check(template).is_ok(), "{template:?} is refused by the check, but can be rendered");
         assert!(!text.is_empty() || template.is_empty() || !roots(template, Escape::None).is_empty());
     }
     let (Some(with_value), Some(with_mark)) = (filled(value, Escape::Shell), filled(&MARK.to_string(), Escape::Shell)) else {
         return;
     };
-    assert!(check_shell(template).is_ok(), "{template:?} is refused before it runs, and can be filled in");
-    // How long a value is stands in the command as a number, and another value has another one.
+    assert!(check_shell(template).is_ok(), "{template:?} is refused by the check, but can be rendered");
+    // The length of a value is a number in the command, and differs between values.
     if with_mark.contains(WHOLE) || template.contains("length") {
         return;
     }
@@ -60,34 +60,34 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(shell::read(&with_value), expected, "the value changes how {with_value:?} is read");
 }
 
-/// A document that is not refused can be filled in, and without tags it is a text that stays as it is.
+/// A document that is not refused can be rendered, and one without tags stays unchanged.
 fn document(value: &str, template: &str) {
     let faults = check_document(template);
-    faults.iter().for_each(|error| well_told(template, error));
+    faults.iter().for_each(|error| has_a_position(template, error));
     assert!(faults.is_sorted_by_key(|fault| fault.span.start), "{faults:?}");
     let item = json!({"v": value, "list": [value, value], "yes": true, "no": null});
     let values = json!({"vars": item, "v": value, "list": [item, item, 1, [], ""], "n": 2});
     match render_document(template, &values) {
         Ok(text) => {
-            assert!(faults.is_empty(), "{template:?} is refused, and can be filled in");
+            assert!(faults.is_empty(), "{template:?} is refused, but can be rendered");
             assert!(text.len() <= MAX_DOCUMENT_BYTES);
         }
         Err(error) => {
-            well_told(template, &error);
-            // Sections that repeat inside each other may be too much although each is in order.
+            has_a_position(template, &error);
+            // Nested repeated sections may be too large although each one is valid.
             assert!(faults.first() == Some(&error) || (faults.is_empty() && template.contains("{{#")), "{error:?}");
         }
     }
 }
 
-fn well_told(template: &str, error: &TemplateError) {
-    assert!(template.get(error.span.clone()).is_some(), "{error:?} lies outside the template");
+fn has_a_position(template: &str, error: &TemplateError) {
+    assert!(template.get(error.span.clone()).is_some(), "{error:?} is outside of the template");
     assert!(!error.message.contains(char::is_control) || template.contains(char::is_control), "{error:?}");
     can_be_shown(&error.message);
     error.help.iter().for_each(|help| can_be_shown(help));
 }
 
-/// Values that have broken others, in commands of all kinds.
+/// Values that broke other tools, in commands of all kinds.
 pub fn seeds() -> Vec<Vec<u8>> {
     let values = ["a b", "it's", "$(id) `id` \\ \" '\n; #", "", "x\ny"];
     let templates = [

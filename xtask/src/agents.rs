@@ -1,4 +1,4 @@
-//! `cargo xtask agents`: the presets, tested with the real agent programs against a stub model server on loopback.
+//! `cargo xtask agents`: tests the presets with the real agent programs against a stub model server on loopback.
 
 mod install;
 
@@ -8,25 +8,24 @@ use crate::{packages, test};
 use std::process::Command;
 use std::time::Duration;
 
-/// The test target that drives the programs. `cargo test` leaves it out: it needs a download.
+/// The test target that drives the programs. `cargo test` skips it, because it needs a download.
 pub(crate) const TARGET: &str = "agents";
 
-/// Names the directory with the installed programs for the tests.
+/// The environment variable with the directory of the installed programs.
 const DIRECTORY: &str = "LOCKGATE_AGENT_PROGRAMS";
 
-/// How long all programs of one run may take together, on two slow cores.
+/// The time limit for all programs of one run, on two slow cores.
 const BUDGET: Duration = Duration::from_secs(6 * 60);
 const BUDGET_OF_ALL: Duration = Duration::from_secs(20 * 60);
 
-/// An agent program.
 pub(crate) struct Program {
     /// The module of its tests, and the directory that it is installed in.
     pub(crate) name: &'static str,
     pub(crate) package: &'static str,
     pub(crate) version: &'static str,
-    /// A script of the package that has to run once, relative to the package.
+    /// A script of the package that must run once after installation, relative to the package.
     pub(crate) setup: Option<&'static str>,
-    /// Whether it runs only with `--all`: it is proprietary, or not tested with every change.
+    /// Whether it runs only with `--all`, because it is proprietary or not tested with every change.
     pub(crate) extra: bool,
 }
 
@@ -46,7 +45,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "copilot", package: "@github/copilot", version: "1.0.102", setup: None, extra: true },
 ];
 
-/// Runs the command; false when something failed.
+/// Runs the command; returns false if something failed.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     let (mut all, mut named) = (false, Vec::new());
     for argument in arguments {
@@ -62,7 +61,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     };
     let names: Vec<String> = programs.iter().map(|program| format!("{} {}", program.name, program.version)).collect();
     let title = format!("real agents: {}", names.join(", "));
-    // Programs that cannot be installed are a failure like any other: nothing was tested.
+    // A program that cannot be installed counts as a failure, because nothing was tested.
     let ready = packages::ensure_for_agents().and_then(|()| {
         let directory = install::ensure(&programs)?;
         println!("== building");
@@ -88,13 +87,13 @@ fn usage() -> String {
     format!("usage: cargo xtask agents [--all | PROGRAM…]; the programs are {}", names.join(", "))
 }
 
-/// The tests, built with the features that the other tests have, so that nothing is compiled twice.
+/// Builds the tests with the same features as the other tests, so that nothing is compiled twice.
 pub(crate) fn build() -> Result<Product, String> {
     let products = cargo::build(&["test", "--no-run", "--workspace", "--test", TARGET])?;
     products.into_iter().find(|product| product.test && product.target == TARGET).ok_or(format!("cargo built no test `{TARGET}`"))
 }
 
-/// The tests in a network that has loopback only, where the system permits that.
+/// Runs the tests in a network namespace with loopback only, if the system permits it.
 fn isolated(product: &Product) -> Command {
     let plain = test::program(product);
     let up = "ip link set lo up && exec \"$@\"";
@@ -107,11 +106,11 @@ fn isolated(product: &Product) -> Command {
     }
     let mut command = Command::new("unshare");
     command.args(["-n", "sh", "-c", up, "sh"]).arg(plain.get_program());
-    command.current_dir(&product.folder).env("CARGO_MANIFEST_DIR", &product.folder);
+    command.current_dir(&product.directory).env("CARGO_MANIFEST_DIR", &product.directory);
     command
 }
 
-/// A filter that matches no test must not count as a success.
+/// Reports a failure if the filter matched no test.
 fn nothing_ran(mut report: Report) -> Report {
     if report.tally.passed + report.tally.failed == 0 {
         report.tally.failed = 1;

@@ -1,19 +1,19 @@
-//! `docs/conformance.md`: one row per requirement, each with tests that exist, or openly open.
+//! Checks `docs/conformance.md`: every requirement has one row, with existing tests or marked as open.
 
 use crate::docs;
 use crate::suite::Report;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// The sections of the requirements, and how many each has.
+/// The sections of the requirements, and the number of requirements in each.
 const SECTIONS: &[(char, u32)] = &[('A', 16), ('B', 10), ('C', 8), ('D', 9), ('E', 12), ('F', 13), ('G', 5)];
 
-/// Checks the table against the names of all tests that were built.
+/// Checks the table against the names of all built tests.
 pub(crate) fn check(tests: &[String]) -> Report {
-    let began = Instant::now();
+    let started = Instant::now();
     let text = std::fs::read_to_string(crate::root().join("docs/conformance.md")).unwrap_or_default();
     let problems = problems(&text, tests);
-    docs::report("conformance rows have their tests", began, ids().len() as u64, problems)
+    docs::report("conformance table names existing tests", started, ids().len() as u64, problems)
 }
 
 fn ids() -> Vec<String> {
@@ -29,21 +29,24 @@ fn problems(text: &str, tests: &[String]) -> Vec<String> {
         let Some(row) = row(line) else { continue };
         let place = format!("docs/conformance.md:{}", index + 1);
         if !ids.iter().any(|id| id == row.id) {
-            problems.push(format!("{place}: there is no requirement {}", row.id));
+            problems.push(format!("{place}: unknown requirement {}", row.id));
         } else if !missing.remove(row.id) {
-            problems.push(format!("{place}: {} has a second row", row.id));
+            problems.push(format!("{place}: duplicate row for {}", row.id));
         }
         if row.place == "open" {
             if !row.tests.is_empty() {
-                problems.push(format!("{place}: {} is open but names tests; say where it is done, or remove them", row.id));
+                problems.push(format!(
+                    "{place}: {} is open but names tests; fill in where it is implemented, or remove the tests",
+                    row.id
+                ));
             }
             continue;
         }
         if row.place.is_empty() || row.tests.is_empty() {
-            problems.push(format!("{place}: {} needs a place and a test; or mark it `open`", row.id));
+            problems.push(format!("{place}: {} needs a location and a test, or the mark `open`", row.id));
         }
         for test in row.tests.iter().filter(|test| !known.contains(*test)) {
-            problems.push(format!("{place}: {}: there is no test {test}", row.id));
+            problems.push(format!("{place}: {}: no test {test}", row.id));
         }
     }
     problems.extend(missing.iter().map(|id| format!("docs/conformance.md: {id} has no row")));
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn a_test_that_does_not_exist_is_found() {
         let text = table("| A1 | `crates/engine` | `asks_to_continue` |");
-        assert_eq!(problems(&text, &["something_else".into()]), ["docs/conformance.md:3: A1: there is no test asks_to_continue"]);
+        assert_eq!(problems(&text, &["something_else".into()]), ["docs/conformance.md:3: A1: no test asks_to_continue"]);
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! Documents name only what is there: paths in backticks, in commands and behind links. And `cargo xtask docs`: pages made from the code.
+//! Checks that documents name only existing files: in backticks, in commands and in links. Also `cargo xtask docs`, which generates pages from the code.
 
 use crate::suite::{Report, Tally};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A path that begins with one of these is meant to be in the repository.
+/// Paths that start with one of these are in the repository.
 const TOP_LEVEL: &[&str] = &["crates/", "docs/", "examples/", "fuzz/", "xtask/", ".ci/", ".cargo/"];
 
-/// Writes the pages and pictures that follow from the code. An example target of the program generates them, and its tests compare them.
+/// Writes generated pages and pictures. An example target of the program generates them, and its tests compare them.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     if !arguments.is_empty() {
         return Err("usage: cargo xtask docs".to_owned());
@@ -18,27 +18,26 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     Ok(status.success())
 }
 
-/// Checks all documents.
 pub(crate) fn check() -> Report {
     let root = crate::root();
-    let began = Instant::now();
+    let started = Instant::now();
     let documents = documents(&root);
     let mut problems = Vec::new();
     for document in &documents {
         let text = std::fs::read_to_string(document).unwrap_or_default();
-        let folder = document.parent().unwrap_or(&root);
+        let directory = document.parent().unwrap_or(&root);
         for (line, path) in named_paths(&text) {
-            if !exists(&root, folder, &path) {
+            if !exists(&root, directory, &path) {
                 let shown = document.strip_prefix(&root).unwrap_or(document).display();
-                problems.push(format!("{shown}:{line}: there is no {path}; correct the document or add the file"));
+                problems.push(format!("{shown}:{line}: {path} does not exist; fix the document or add the file"));
             }
         }
     }
     let checks = documents.len() as u64;
-    report("documents name what is there", began, checks, problems)
+    report("documents name existing files", started, checks, problems)
 }
 
-/// Builds the documentation of all crates; a warning, such as a link to nowhere, is a problem.
+/// Builds the documentation of all crates; every warning, such as a broken link, is a problem.
 pub(crate) fn check_api_documentation() -> Report {
     let started = Instant::now();
     let mut command = crate::cargo::cargo();
@@ -51,16 +50,16 @@ pub(crate) fn check_api_documentation() -> Report {
     report("the API documentation has no warnings", started, 1, problems)
 }
 
-/// Makes a report in which each problem is a failure.
-pub(crate) fn report(title: &str, began: Instant, checks: u64, problems: Vec<String>) -> Report {
+/// Creates a report in which each problem is a failure.
+pub(crate) fn report(title: &str, started: Instant, checks: u64, problems: Vec<String>) -> Report {
     println!("\n== {title}");
     problems.iter().for_each(|problem| println!("{problem}"));
     let failed = problems.len() as u64;
-    // However much it looks at, a check counts as one, so that the sum stays a number of tests.
+    // A check counts as one test, however many files it covers, so that the total stays a number of tests.
     let tally = Tally { passed: u64::from(failed == 0), failed, ignored: 0 };
     let summary = format!("{}: {} checked, {failed} problems", if failed == 0 { "ok" } else { "FAILED" }, checks);
     println!("{summary}");
-    Report { title: title.to_owned(), tally, lines: problems.into_iter().chain([summary]).collect(), took: began.elapsed() }
+    Report { title: title.to_owned(), tally, lines: problems.into_iter().chain([summary]).collect(), took: started.elapsed() }
 }
 
 /// The Markdown files of the repository.
@@ -72,21 +71,21 @@ pub(crate) fn documents(root: &Path) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
         .collect();
-    for folder in ["docs", "examples", "crates", "fuzz", "xtask"] {
-        found.extend(files_under(&root.join(folder), "md"));
+    for directory in ["docs", "examples", "crates", "fuzz", "xtask"] {
+        found.extend(files_under(&root.join(directory), "md"));
     }
     found.sort();
     found
 }
 
-/// All files under a folder whose names end so.
-pub(crate) fn files_under(folder: &Path, extension: &str) -> Vec<PathBuf> {
+/// All files under a directory with this extension.
+pub(crate) fn files_under(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![folder.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for path in std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+    let mut directories = vec![directory.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for path in std::fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path.extension().is_some_and(|found| found == extension) {
                 found.push(path);
             }
@@ -96,11 +95,11 @@ pub(crate) fn files_under(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-fn exists(root: &Path, folder: &Path, path: &str) -> bool {
-    root.join(path).exists() || folder.join(path).exists()
+fn exists(root: &Path, directory: &Path, path: &str) -> bool {
+    root.join(path).exists() || directory.join(path).exists()
 }
 
-/// The paths that a document names, with their lines: in backticks, in fenced commands, behind links.
+/// The paths in a document, with their lines: in backticks, in fenced commands, in links.
 fn named_paths(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fenced = false;
@@ -122,10 +121,10 @@ fn named_paths(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Kinds of files that users have, called by the names that they usually have.
+/// Names of files that users have, which are not in the repository.
 const OF_USERS: [&str; 3] = ["PLAN.md", "SUMMARY.md", "SPEC.md"];
 
-/// The path that a word is, when it means a file of the repository.
+/// The path in a word, if it refers to a file of the repository.
 fn repository_path(word: &str) -> Option<String> {
     let word = word.trim_end_matches(['.', ':', ',']);
     if OF_USERS.contains(&word) {

@@ -1,7 +1,7 @@
-//! Examples are valid and run as their headers say; so are whole workflows inside documents.
+//! Checks that examples are valid and run as their headers say, and that complete workflows in documents are valid.
 //!
-//! A line `#   $ lockgate run examples/…` in an example is run in a fresh root. It must end with 0, or with the code that
-//! a comment at its end names: `# exits with 2`.
+//! A line `#   $ lockgate run examples/…` in an example is run in a new project root. It must exit with 0, or with the code in a comment at its
+//! end: `# exits with 2`.
 
 use crate::docs;
 use crate::suite::Report;
@@ -12,10 +12,10 @@ use std::time::Instant;
 /// An example that takes longer hangs.
 const LIMIT_SECONDS: &str = "120";
 
-/// Checks all of them with this program.
+/// Checks all examples with this program.
 pub(crate) fn check(lockgate: &Path) -> Report {
     let root = crate::root();
-    let began = Instant::now();
+    let started = Instant::now();
     let mut problems = Vec::new();
     let mut checks = 0;
     for example in examples(&root) {
@@ -25,61 +25,61 @@ pub(crate) fn check(lockgate: &Path) -> Report {
         let text = std::fs::read_to_string(&example).unwrap_or_default();
         let commands = commands(&text);
         if commands.is_empty() {
-            problems.push(format!("{name}: no line `#   $ lockgate run …` says how to run it"));
+            problems.push(format!("{name}: add a line `#   $ lockgate run …` that shows how to run it"));
         }
         for (command, code) in commands {
             checks += 1;
             problems.extend(refuted(run(lockgate, &root, command), code, &format!("{name}: `{command}`")));
         }
     }
-    // Pages of errors show what is wrong, and tests of the app hold them against what is told about it.
+    // Error pages show invalid workflows; tests of the CLI compare them with the reported errors.
     let errors = root.join("docs/errors");
     for document in docs::documents(&root).into_iter().filter(|document| !document.starts_with(&errors)) {
         let text = std::fs::read_to_string(&document).unwrap_or_default();
         let name = document.strip_prefix(&root).unwrap_or(&document).display().to_string();
         for (line, workflow) in workflows(&text) {
             checks += 1;
-            let outcome = tempfile::tempdir().map_err(|error| error.to_string()).and_then(|folder| {
-                std::fs::write(folder.path().join("workflow.yaml"), workflow).map_err(|error| error.to_string())?;
-                validate(lockgate, folder.path(), "workflow.yaml")
+            let outcome = tempfile::tempdir().map_err(|error| error.to_string()).and_then(|directory| {
+                std::fs::write(directory.path().join("workflow.yaml"), workflow).map_err(|error| error.to_string())?;
+                validate(lockgate, directory.path(), "workflow.yaml")
             });
             problems.extend(refuted(outcome, 0, &format!("{name}:{line}: this workflow is not valid")));
         }
     }
-    docs::report("examples are valid and run", began, checks, problems)
+    docs::report("examples are valid and run", started, checks, problems)
 }
 
-/// Examples of every kind: workflows, and Markdown that can be run.
+/// All examples: workflows, and Markdown files that can be run.
 fn examples(root: &Path) -> Vec<PathBuf> {
     ["yaml", "md"].iter().flat_map(|ending| docs::files_under(&root.join("examples"), ending)).collect()
 }
 
-/// What is wrong, when it did not end with the code.
+/// Describes the problem if the exit code differs from the expected one.
 fn refuted(outcome: Result<Output, String>, code: i32, what: &str) -> Option<String> {
     match outcome {
         Err(error) => Some(format!("{what}: {error}")),
         Ok(output) if output.status.code() == Some(code) => None,
         Ok(output) => {
-            let said = [output.stdout, output.stderr].concat();
-            Some(format!("{what}: {}, not {code}\n{}", output.status, String::from_utf8_lossy(&said).trim_end()))
+            let printed = [output.stdout, output.stderr].concat();
+            Some(format!("{what}: {}, not {code}\n{}", output.status, String::from_utf8_lossy(&printed).trim_end()))
         }
     }
 }
 
-fn validate(lockgate: &Path, folder: &Path, file: &str) -> Result<Output, String> {
+fn validate(lockgate: &Path, directory: &Path, file: &str) -> Result<Output, String> {
     let mut command = Command::new(lockgate);
-    command.args(["validate", file]).current_dir(folder).stdin(Stdio::null());
+    command.args(["validate", file]).current_dir(directory).stdin(Stdio::null());
     command.output().map_err(|error| format!("cannot start {}: {error}", lockgate.display()))
 }
 
 fn run(lockgate: &Path, root: &Path, command: &str) -> Result<Output, String> {
     let text = |error: std::io::Error| error.to_string();
-    let folder = tempfile::tempdir().map_err(text)?;
-    std::fs::create_dir_all(folder.path().join(".lockgate")).map_err(text)?;
-    std::fs::write(folder.path().join(".lockgate/config.yaml"), "people: { require_terminal: false }\n").map_err(text)?;
+    let directory = tempfile::tempdir().map_err(text)?;
+    std::fs::create_dir_all(directory.path().join(".lockgate")).map_err(text)?;
+    std::fs::write(directory.path().join(".lockgate/config.yaml"), "people: { require_terminal: false }\n").map_err(text)?;
     for file in examples(root) {
-        let copy = folder.path().join(file.strip_prefix(root).unwrap_or(&file));
-        std::fs::create_dir_all(copy.parent().unwrap_or(folder.path())).map_err(text)?;
+        let copy = directory.path().join(file.strip_prefix(root).unwrap_or(&file));
+        std::fs::create_dir_all(copy.parent().unwrap_or(directory.path())).map_err(text)?;
         std::fs::copy(&file, copy).map_err(text)?;
     }
     let mut path = vec![lockgate.parent().map(Path::to_path_buf).unwrap_or_default()];
@@ -87,10 +87,10 @@ fn run(lockgate: &Path, root: &Path, command: &str) -> Result<Output, String> {
     let path = std::env::join_paths(path).map_err(|error| error.to_string())?;
     let mut limited = Command::new("timeout");
     limited.args(["--kill-after=5", LIMIT_SECONDS, "sh", "-c", command]);
-    limited.current_dir(folder.path()).env("PATH", path).stdin(Stdio::null()).output().map_err(text)
+    limited.current_dir(directory.path()).env("PATH", path).stdin(Stdio::null()).output().map_err(text)
 }
 
-/// The commands in an example's comments, each with the exit code that it is to end with.
+/// The commands in the comments of an example, each with its expected exit code.
 fn commands(text: &str) -> Vec<(&str, i32)> {
     let lines = text.lines().filter_map(|line| line.strip_prefix('#')?.trim_start().strip_prefix("$ "));
     lines
@@ -101,7 +101,7 @@ fn commands(text: &str) -> Vec<(&str, i32)> {
         .collect()
 }
 
-/// Whole workflows in a document: fenced YAML that begins with a name and has phases. Each with the line it begins at.
+/// Complete workflows in a document: fenced YAML that starts with a name and has phases, each with its line.
 fn workflows(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut block: Option<(usize, String)> = None;

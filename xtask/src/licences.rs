@@ -1,11 +1,11 @@
-//! Dependencies carry licences that go with "MIT OR Apache-2.0".
+//! Checks that the licences of dependencies are compatible with "MIT OR Apache-2.0".
 
 use crate::suite::Report;
 use crate::{cargo, docs};
 use serde_json::Value;
 use std::time::Instant;
 
-/// Licences that ask for no more than a notice.
+/// Licences that require no more than a notice.
 const ACCEPTED: &[&str] = &[
     "MIT",
     "MIT-0",
@@ -22,9 +22,9 @@ const ACCEPTED: &[&str] = &[
     "Zlib",
 ];
 
-/// Checks every package that the lock file names.
+/// Checks every package in the lock file.
 pub(crate) fn check() -> Report {
-    let began = Instant::now();
+    let started = Instant::now();
     let (checks, problems) = match packages() {
         Err(error) => (1, vec![error]),
         Ok(packages) => {
@@ -35,7 +35,7 @@ pub(crate) fn check() -> Report {
             (packages.len() as u64, problems.collect())
         }
     };
-    docs::report("licences of dependencies", began, checks, problems)
+    docs::report("licences of dependencies", started, checks, problems)
 }
 
 fn packages() -> Result<Vec<(String, String)>, String> {
@@ -48,7 +48,7 @@ fn packages() -> Result<Vec<(String, String)>, String> {
     Ok(packages.iter().map(|package| (text(&package["name"]), text(&package["license"]))).collect())
 }
 
-/// Whether an expression such as `(MIT OR Apache-2.0) AND Unicode-3.0` can be met by accepted licences alone.
+/// Whether accepted licences alone satisfy an expression such as `(MIT OR Apache-2.0) AND Unicode-3.0`.
 fn accepted(expression: &str) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,20 +1,20 @@
-//! The project's own chores: `cargo xtask test`, `cargo xtask bench`, `cargo xtask soak`.
+//! Project tasks: `cargo xtask test`, `cargo xtask bench`, `cargo xtask soak` and others.
 //!
-//! | file | what it does |
+//! | file | purpose |
 //! | --- | --- |
-//! | `test.rs` | all that a change must pass |
-//! | `soak.rs`, `fuzz.rs` | the long versions of the durability tests; the search for inputs that break claims |
-//! | `agents.rs`, `agents/` | the presets with real agent programs, which are installed outside the tree |
-//! | `mutants.rs` | small changes of the rules about people, which the tests must notice |
-//! | `suite.rs` | runs one test program within a time budget and reads its summary |
+//! | `test.rs` | everything that a change must pass |
+//! | `soak.rs`, `fuzz.rs` | the long versions of the durability tests; fuzzing |
+//! | `agents.rs`, `agents/` | tests of the presets with real agent programs, installed outside the tree |
+//! | `mutants.rs` | mutation tests of the engine's decisions |
+//! | `suite.rs` | runs one test program within a time limit and reads its summary |
 //! | `postgres_suite.rs` | the end-to-end suite on PostgreSQL |
-//! | `cargo.rs` | asks cargo to build, and says where the products are |
+//! | `cargo.rs` | runs cargo builds, and finds the programs they produce |
 //! | `packages.rs` | system packages that the tests need |
-//! | `docs.rs`, `conformance.rs`, `examples.rs` | documents say what is so; examples run |
-//! | `fixtures/` | records stores and JSON shapes that later releases must still read and print |
-//! | `corpus.rs` | files that people really wrote, read and run as they are |
-//! | `licences.rs` | dependencies carry accepted licences |
-//! | `bench/` | raw, baseline and ours, interleaved |
+//! | `docs.rs`, `conformance.rs`, `examples.rs` | checks of documents and examples |
+//! | `fixtures/` | records stores and JSON schemas that later releases must still support |
+//! | `corpus.rs` | reads and runs files that people wrote |
+//! | `licences.rs` | licences of dependencies |
+//! | `bench/` | benchmarks: raw SQLite, a baseline and Lockgate, interleaved |
 
 mod agents;
 mod bench;
@@ -39,20 +39,20 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  test [--only CRATE]      all that a change must pass; --only runs the tests of one crate
-  agents [--all|NAME…]     the presets with real agent programs: codex, opencode and gemini; --all adds qwen, claude and copilot
-  docs                     write the pages and pictures of docs/ that follow from the code
-  fixtures [NAME]          record a store with a run of every kind, and the shapes of the JSON output, for later releases to be tested against
-    --before-freeze          overwrite those that are there
-  corpus DIR               files that people really wrote: workflows run to their end, invalid ones are refused
-    --binary FILE            with this lockgate instead of building one
-  mutants [FILE…]          changes the rules about people in small ways: the engine's own tests must notice
-    --shard K/N              only one part of N, counted from 0
-  soak [--minutes N]       the long versions of the durability tests, fuzzing (60 minutes unless told otherwise), and all mutants
-  bench [NAME…]            speed and size: w1 to w5, pg, or all of them
+    test [--only CRATE]      run everything that a change must pass; --only runs the tests of one crate
+    agents [--all|NAME…]     test the presets with real agent programs: codex, opencode and gemini; --all adds qwen, claude and copilot
+    docs                     write the generated pages and pictures of docs/
+    fixtures [NAME]          record a store with a run of every kind and the JSON schema, for tests of later releases
+        --before-freeze          overwrite existing ones
+    corpus DIR               check files that people wrote: valid workflows must complete, invalid ones must be refused
+        --binary FILE            use this lockgate instead of building one
+    mutants [FILE…]          mutate the engine's decisions; its own tests must notice
+        --shard K/N              run only part K of N, counted from 0
+    soak [--minutes N]       run the long versions of the durability tests, fuzzing (60 minutes by default), and all mutants
+    bench [NAME…]            measure speed and size: w1 to w5, pg, or all of them
     --quick                  fewer rounds and shorter histories
-    --baselines                 only the raw and baseline programs
-    --write                  put the table into docs/benchmarks.md
+        --baselines              only the raw and baseline programs
+        --write                  write the table to docs/benchmarks.md
     --binary FILE            measure this lockgate instead of building one";
 
 fn main() -> ExitCode {
@@ -70,13 +70,13 @@ fn main() -> ExitCode {
         "mutants" => mutants::command(rest),
         "soak" => soak::command(rest),
         "bench" => bench::command(rest),
-        // Not for people: the programs that the bench measures Lockgate against, each in a process of its own.
+        // Internal: the programs that the benchmark compares Lockgate with, each in its own process.
         "baseline" => bench::baseline::command(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");
             Ok(true)
         }
-        other => Err(format!("there is no command {other:?}\n\n{USAGE}")),
+        other => Err(format!("unknown command {other:?}\n\n{USAGE}")),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -88,9 +88,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder of the workspace.
+/// The root directory of the workspace.
 fn root() -> PathBuf {
-    // Set by `cargo run`; the folder above is the workspace. Falls back on where xtask was compiled from.
+    // Set by `cargo run`; its parent is the workspace. The fallback is where xtask was compiled.
     let manifest = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     Path::new(&manifest).parent().map(Path::to_path_buf).unwrap_or(PathBuf::from("."))
 }

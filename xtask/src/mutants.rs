@@ -1,21 +1,21 @@
-//! `cargo xtask mutants`: changes the rules about people in small ways, and sees whether the engine's own tests notice.
+//! `cargo xtask mutants`: mutates the engine's decisions, and checks that its own tests notice.
 //!
-//! cargo-mutants makes the changes and runs the tests. What it finds is held against two limits: none may pass unnoticed where the
-//! engine decides about answers, holds, policies and gates, and few elsewhere. `crates/engine/mutants.toml` names changes that mean
-//! the same as the code does, each with the reason.
+//! cargo-mutants makes the changes and runs the tests. Two limits apply to the result: no mutant may survive where the engine decides about
+//! answers, holds, policies and gates, and few elsewhere. `crates/engine/mutants.toml` lists mutants that are equivalent to the code, each with
+//! a reason.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const USAGE: &str = "usage: cargo xtask mutants [--shard K/N] [FILE…]";
 
-/// Where mutants are made.
+/// The files that are mutated.
 const SEARCHED: [&str; 2] = ["crates/engine/src/run/**/*.rs", "crates/engine/src/hold/**/*.rs"];
 
 /// Tests are not mutated.
 const LEFT_OUT: &str = "crates/engine/src/run/tests/**";
 
-/// What decides about people: no mutant may survive here.
+/// The code that decides about answers, holds, policies and gates: no mutant may survive here.
 const STRICT: &[&str] = &[
     "crates/engine/src/hold/",
     "crates/engine/src/run/actor.rs",
@@ -29,13 +29,13 @@ const STRICT: &[&str] = &[
     "crates/engine/src/run/phase/gates.rs",
 ];
 
-/// Of a hundred mutants elsewhere, so many may survive.
+/// The percentage of mutants that may survive elsewhere.
 const PERCENT_ELSEWHERE: usize = 5;
 
-/// How long the tests may take with one mutant, in seconds; a mutant that never ends counts as noticed.
+/// The time limit for the tests with one mutant, in seconds; a mutant that never ends counts as noticed.
 const SECONDS_EACH: &str = "120";
 
-/// Runs the command; false when too many mutants survived.
+/// Runs the command; returns false if too many mutants survived.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     let (shard, files) = match arguments {
         [flag, shard, files @ ..] if flag == "--shard" => (Some(checked(shard)?), files),
@@ -45,10 +45,10 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         return Err(USAGE.to_owned());
     }
     ensure()?;
-    let folder = tempfile::tempdir().map_err(|error| format!("cannot make a folder: {error}"))?;
-    search(folder.path(), shard, files)?;
-    let found = Found::read(&folder.path().join("mutants.out"))?;
-    println!("{}", found.told());
+    let directory = tempfile::tempdir().map_err(|error| format!("cannot create a directory: {error}"))?;
+    search(directory.path(), shard, files)?;
+    let found = Found::read(&directory.path().join("mutants.out"))?;
+    println!("{}", found.summary());
     Ok(found.is_good())
 }
 
@@ -61,7 +61,7 @@ fn checked(shard: &str) -> Result<&str, String> {
     }
 }
 
-/// Sees to it that cargo-mutants is there.
+/// Installs cargo-mutants if it is missing.
 fn ensure() -> Result<(), String> {
     let there = || Command::new("cargo").args(["mutants", "--version"]).output().is_ok_and(|output| output.status.success());
     if there() {
@@ -73,16 +73,16 @@ fn ensure() -> Result<(), String> {
     if installed.is_ok_and(|status| status.success()) && there() {
         return Ok(());
     }
-    Err(format!("cargo-mutants is missing, which makes the mutants\ninstall it: cargo {}", install.join(" ")))
+    Err(format!("cargo-mutants is missing\ninstall it: cargo {}", install.join(" ")))
 }
 
-fn search(folder: &Path, shard: Option<&str>, files: &[String]) -> Result<(), String> {
+fn search(directory: &Path, shard: Option<&str>, files: &[String]) -> Result<(), String> {
     let mut command = Command::new("cargo");
     command.current_dir(crate::root()).args(["mutants", "--package", "lockgate-engine", "--no-shuffle", "--colors", "never"]);
-    // Every mutant is built, and no test reads debug information.
+    // Every mutant is built, and no test needs debug information.
     command.env("CARGO_PROFILE_DEV_DEBUG", "none");
     command.args(["--config", "crates/engine/mutants.toml", "--timeout", SECONDS_EACH, "--exclude", LEFT_OUT]);
-    command.arg("--output").arg(folder);
+    command.arg("--output").arg(directory);
     let searched: Vec<&str> = if files.is_empty() { SEARCHED.to_vec() } else { files.iter().map(String::as_str).collect() };
     for files in searched {
         command.args(["--file", files]);
@@ -92,27 +92,27 @@ fn search(folder: &Path, shard: Option<&str>, files: &[String]) -> Result<(), St
     }
     let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
     match status.code() {
-        // Everything was noticed; something survived; the tests took too long with something.
+        // All mutants were noticed, some survived, or some timed out.
         Some(0 | 2 | 3) => Ok(()),
-        _ => Err(format!("cargo-mutants could not do its work ({status})")),
+        _ => Err(format!("cargo-mutants failed ({status})")),
     }
 }
 
-/// What became of the mutants.
+/// The outcome of all mutants.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Found {
-    /// How many the tests noticed, in files where some may survive.
+    /// The number that the tests noticed, in files where some may survive.
     noticed_elsewhere: usize,
-    /// How many they noticed where none may survive.
+    /// The number that they noticed where none may survive.
     noticed: usize,
-    /// Those that survived, each with its place.
+    /// The mutants that survived, each with its position.
     survived: Vec<String>,
 }
 
 impl Found {
-    fn read(folder: &Path) -> Result<Self, String> {
+    fn read(directory: &Path) -> Result<Self, String> {
         let lines = |name: &str| -> Result<Vec<String>, String> {
-            let path: PathBuf = folder.join(name);
+            let path: PathBuf = directory.join(name);
             let text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
             Ok(text.lines().map(str::to_owned).collect())
         };
@@ -130,13 +130,13 @@ impl Found {
         self.survived(true).is_empty() && elsewhere * 100 <= PERCENT_ELSEWHERE * (elsewhere + self.noticed_elsewhere)
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let (strict, elsewhere) = (self.survived(true), self.survived(false));
-        let mut lines: Vec<String> = strict.iter().map(|mutant| format!("survived, and none may: {mutant}")).collect();
+        let mut lines: Vec<String> = strict.iter().map(|mutant| format!("survived in decision code: {mutant}")).collect();
         lines.extend(elsewhere.iter().map(|mutant| format!("survived: {mutant}")));
-        lines.push(format!("what decides about people: {} noticed, {} survived (0 may)", self.noticed, strict.len()));
+        lines.push(format!("decision code: {} noticed, {} survived (limit: 0)", self.noticed, strict.len()));
         lines.push(format!(
-            "elsewhere: {} noticed, {} survived ({PERCENT_ELSEWHERE} % may)",
+            "elsewhere: {} noticed, {} survived (limit: {PERCENT_ELSEWHERE} %)",
             self.noticed_elsewhere,
             elsewhere.len()
         ));

@@ -1,9 +1,9 @@
-//! System packages that the tests need: a missing one is installed, or named; never passed over.
+//! System packages that the tests need: installs missing ones or names them, and never skips a test.
 
 use std::path::Path;
 use std::process::Command;
 
-/// A program that the tests call, and the Debian package that holds it.
+/// A program that the tests call, and its Debian package.
 struct Needed {
     program: &'static str,
     package: &'static str,
@@ -11,24 +11,24 @@ struct Needed {
 }
 
 const NEEDED: &[Needed] = &[
-    Needed { program: "cc", package: "build-essential", what_for: "compiles the embedded SQLite and JavaScript engines" },
-    Needed { program: "git", package: "git", what_for: "the examples make commits" },
+    Needed { program: "cc", package: "build-essential", what_for: "to compile the embedded SQLite and JavaScript engines" },
+    Needed { program: "git", package: "git", what_for: "the examples create commits" },
     Needed { program: "tar", package: "tar", what_for: "the examples pack a release" },
     Needed { program: "gzip", package: "gzip", what_for: "the examples pack a release" },
-    Needed { program: "openssl", package: "openssl", what_for: "makes certificates for a server that is tested with TLS" },
+    Needed { program: "openssl", package: "openssl", what_for: "to create certificates for tests with TLS" },
     Needed { program: "jq", package: "jq", what_for: "the recipes for notifications read JSON with it" },
     Needed { program: "initdb", package: "postgresql", what_for: "the store is tested on PostgreSQL" },
 ];
 
-/// What the tests with real agent programs need besides.
-const NEEDED_BY_AGENTS: &[Needed] = &[Needed { program: "npm", package: "npm", what_for: "installs the real agent programs" }];
+/// What the tests with real agent programs need in addition.
+const NEEDED_BY_AGENTS: &[Needed] = &[Needed { program: "npm", package: "npm", what_for: "to install the real agent programs" }];
 
-/// Sees to it that all are there.
+/// Ensures that all programs are installed.
 pub(crate) fn ensure() -> Result<(), String> {
     ensure_these(NEEDED)
 }
 
-/// Sees to it that the real agent programs can be installed.
+/// Ensures that the real agent programs can be installed.
 pub(crate) fn ensure_for_agents() -> Result<(), String> {
     ensure_these(NEEDED_BY_AGENTS)
 }
@@ -64,11 +64,11 @@ fn advice(missing: &[&Needed]) -> String {
 }
 
 fn on_path(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|directory| directory.join(program).is_file()))
         || of_postgresql(program)
 }
 
-/// Debian keeps the programs of each version of the PostgreSQL server in a folder that is on nobody's path.
+/// Debian keeps the programs of each PostgreSQL version in a directory that is not on the `PATH`.
 fn of_postgresql(program: &str) -> bool {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.map(|version| version.path().join("bin").join(program)).any(|path| path.is_file())
@@ -88,7 +88,7 @@ mod tests {
     fn a_missing_program_is_named_with_its_package() {
         let missing = missing(NEEDED, |program| program != "cc");
         let advice = advice(&missing);
-        assert!(advice.contains("cc: compiles"), "{advice}");
+        assert!(advice.contains("cc: to compile"), "{advice}");
         assert!(advice.ends_with("apt-get install build-essential"), "{advice}");
     }
 }

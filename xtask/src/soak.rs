@@ -1,8 +1,8 @@
 //! `cargo xtask soak`: the long versions of the durability tests.
 //!
-//! A test that has a long version reads how long from the environment: `LOCKGATE_KILLS`, `LOCKGATE_PLANS`, and
-//! `LOCKGATE_SOAK_MINUTES` as the moment to stop in any case. Modules that read one of these are found by that. As long as
-//! one of them has, inputs that break claims are searched for (`fuzz.rs`). All mutants follow (`mutants.rs`), however long they take.
+//! A test with a long version reads its length from the environment: `LOCKGATE_KILLS`, `LOCKGATE_PLANS`, and `LOCKGATE_SOAK_MINUTES` as an upper
+//! limit. Modules that read one of these variables are selected. Fuzzing (`fuzz.rs`) then runs for as long as one of them. Finally, all mutants
+//! run (`mutants.rs`), however long they take.
 
 use crate::cargo::{self, Product};
 use crate::{fuzz, mutants, suite, test};
@@ -13,10 +13,10 @@ const KILLS: &str = "10000";
 const PLANS: &str = "1000000";
 const VARIABLES: &[&str] = &["LOCKGATE_KILLS", "LOCKGATE_PLANS", "LOCKGATE_SOAK_MINUTES"];
 
-/// Time to finish what is under way when the minutes are over.
+/// The time to finish running work after the minutes are over.
 const GRACE: Duration = Duration::from_secs(10 * 60);
 
-/// Runs the command; false when something failed.
+/// Runs the command; returns false if something failed.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     let minutes: u64 = match arguments {
         [] => 60,
@@ -25,7 +25,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         }
         _ => return Err("usage: cargo xtask soak [--minutes N]".to_owned()),
     };
-    let long = long_modules(&cargo::package_folders()?)?;
+    let long = long_modules(&cargo::package_directories()?)?;
     if long.is_empty() {
         return Err(format!("no test reads {}", VARIABLES.join(", ")));
     }
@@ -33,7 +33,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     let share = (minutes / (long.len() as u64 + 1)).max(1);
     let suites = cargo::build(&["test", "--workspace", "--release", "--no-run"])?;
     let guided = fuzz::build()?;
-    // Each soak goes where none has been; what fails names its seed.
+    // Each soak uses new seeds; a failure names its seed.
     let first_seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     println!("== the first seed is {first_seed}");
     let mut reports = Vec::new();
@@ -41,7 +41,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         let product = suites
             .iter()
             .find(|product| product.test && module.belongs_to(product))
-            .ok_or_else(|| format!("no test program holds {}", module.file.display()))?;
+            .ok_or_else(|| format!("no test program contains {}", module.file.display()))?;
         let mut command = test::program(product);
         command.arg(format!("{}::", module.name)).arg("--nocapture");
         command.env("LOCKGATE_KILLS", KILLS).env("LOCKGATE_PLANS", PLANS).env("LOCKGATE_SOAK_MINUTES", share.to_string());
@@ -59,31 +59,31 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
 struct LongModule {
     name: String,
     file: PathBuf,
-    package_folder: PathBuf,
+    package_directory: PathBuf,
     integration: bool,
 }
 
 impl LongModule {
     fn belongs_to(&self, product: &Product) -> bool {
-        product.folder == self.package_folder && (product.kind == "test") == self.integration
+        product.directory == self.package_directory && (product.kind == "test") == self.integration
     }
 }
 
-fn long_modules(folders: &[PathBuf]) -> Result<Vec<LongModule>, String> {
+fn long_modules(directories: &[PathBuf]) -> Result<Vec<LongModule>, String> {
     let mut found = Vec::new();
-    for folder in folders.iter().filter(|folder| !folder.ends_with("xtask")) {
-        for file in crate::docs::files_under(folder, "rs") {
+    for directory in directories.iter().filter(|directory| !directory.ends_with("xtask")) {
+        for file in crate::docs::files_under(directory, "rs") {
             let text = std::fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
             if VARIABLES.iter().any(|variable| text.contains(variable)) {
-                let integration = file.starts_with(folder.join("tests"));
-                found.push(LongModule { name: module_name(&file), file, package_folder: folder.clone(), integration });
+                let integration = file.starts_with(directory.join("tests"));
+                found.push(LongModule { name: module_name(&file), file, package_directory: directory.clone(), integration });
             }
         }
     }
     Ok(found)
 }
 
-/// The module that a file is: `kill` for `tests/it/kill.rs` and for `tests/it/kill/mod.rs`.
+/// The module of a file: `kill` for `tests/it/kill.rs` and for `tests/it/kill/mod.rs`.
 fn module_name(file: &Path) -> String {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     match file.parent().and_then(Path::file_name) {

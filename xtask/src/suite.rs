@@ -1,4 +1,4 @@
-//! One test program: run within a time budget, its output shown as it comes, its own summary read.
+//! Runs one test program within a time limit, passes its output on, and reads its summary.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,38 +7,31 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What came of a suite.
+/// The number of tests by outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Tally {
-    /// Tests that passed.
     pub(crate) passed: u64,
-    /// Tests that failed, and suites that did not come to their end.
+    /// Failed tests, and suites that did not finish.
     pub(crate) failed: u64,
-    /// Tests that did not run.
     pub(crate) ignored: u64,
 }
 
 impl Tally {
-    /// Both together.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self { passed: self.passed + other.passed, failed: self.failed + other.failed, ignored: self.ignored + other.ignored }
     }
 
-    /// Whether nothing failed and nothing was left out.
+    /// Whether nothing failed and nothing was ignored.
     pub(crate) fn good(&self) -> bool {
         self.failed == 0 && self.ignored == 0
     }
 }
 
-/// A suite that has run.
 pub(crate) struct Report {
-    /// What people call it.
     pub(crate) title: String,
-    /// The numbers.
     pub(crate) tally: Tally,
-    /// The summary lines, as the test program printed them, or what went wrong.
+    /// The summary lines as the test program printed them, or the error.
     pub(crate) lines: Vec<String>,
-    /// How long it took.
     pub(crate) took: Duration,
 }
 
@@ -52,11 +45,11 @@ pub(crate) fn read_summary(line: &str) -> Option<Tally> {
     Some(Tally { passed: count("passed")?, failed: count("failed")?, ignored: count("ignored")? })
 }
 
-/// Runs a test program; ends it, with all that it started, when it takes longer than its budget.
+/// Runs a test program; kills it and all its descendants if it exceeds its time limit.
 pub(crate) fn run(title: &str, mut command: Command, budget: Duration) -> Report {
     println!("\n== {title}");
-    let began = Instant::now();
-    let report = |tally, lines| Report { title: title.to_owned(), tally, lines, took: began.elapsed() };
+    let started = Instant::now();
+    let report = |tally, lines| Report { title: title.to_owned(), tally, lines, took: started.elapsed() };
     let broken = |line: String| {
         println!("{line}");
         (Tally { failed: 1, ..Tally::default() }, vec![line])
@@ -64,7 +57,7 @@ pub(crate) fn run(title: &str, mut command: Command, budget: Duration) -> Report
     let mut child = match command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn() {
         Ok(child) => child,
         Err(error) => {
-            let (tally, lines) = broken(format!("cannot start it: {error}"));
+            let (tally, lines) = broken(format!("cannot start: {error}"));
             return report(tally, lines);
         }
     };
@@ -74,29 +67,29 @@ pub(crate) fn run(title: &str, mut command: Command, budget: Duration) -> Report
     let summaries = show(&mut child);
     let status = child.wait();
     drop(done);
-    // A watchdog that panicked has ended nothing; the suite's own result stands.
+    // If the watchdog panicked, it killed nothing, so the suite's own result counts.
     let _ = watchdog.join();
 
     let mut tally = summaries.iter().filter_map(|line| read_summary(line)).fold(Tally::default(), |sum, one| sum.plus(&one));
     let mut lines = summaries;
     if overdue.load(Ordering::SeqCst) {
-        let (more, line) = broken(format!("ended: it took longer than its {} s", budget.as_secs()));
+        let (more, line) = broken(format!("killed after its time limit of {} s", budget.as_secs()));
         tally = tally.plus(&more);
         lines.extend(line);
     } else if !matches!(&status, Ok(status) if status.success()) && tally.failed == 0 {
         let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        let (more, line) = broken(format!("it ended without a failing test, but badly: {how}"));
+        let (more, line) = broken(format!("no test failed, but the program did: {how}"));
         tally = tally.plus(&more);
         lines.extend(line);
     } else if lines.is_empty() {
-        let (more, line) = broken("it printed no summary".to_owned());
+        let (more, line) = broken("no summary was printed".to_owned());
         tally = tally.plus(&more);
         lines.extend(line);
     }
     report(tally, lines)
 }
 
-/// Passes the output on, and gives the summary lines of it.
+/// Passes the output on, and returns its summary lines.
 fn show(child: &mut Child) -> Vec<String> {
     let mut summaries = Vec::new();
     let Some(stdout) = child.stdout.take() else { return summaries };
@@ -122,7 +115,7 @@ fn watch(pid: u32, budget: Duration, finished: mpsc::Receiver<()>, overdue: Arc<
     })
 }
 
-/// Ends a process that we started, and all that it started. No process group of its own, so that Ctrl+C reaches the tests.
+/// Kills a process that this program started, and all its descendants. It is not in a process group of its own, so that Ctrl+C reaches the tests.
 fn end_with_descendants(pid: u32) {
     let mut family = vec![pid];
     let mut next = 0;
@@ -131,7 +124,7 @@ fn end_with_descendants(pid: u32) {
         next += 1;
     }
     let pids: Vec<String> = family.iter().map(u32::to_string).collect();
-    // Some may be gone by now, which `kill` complains about and which is what we want.
+    // Some may be gone already; `kill` complains about those, which is harmless.
     let _ = Command::new("sh").args(["-c", "kill -KILL \"$@\" 2>/dev/null", "sh"]).args(&pids).status();
 }
 
@@ -175,6 +168,6 @@ mod tests {
     fn a_suite_past_its_budget_is_killed_with_its_processes() {
         let report = run("hangs", shell("sleep 600 & sleep 600"), Duration::from_millis(50));
         assert_eq!(report.tally.failed, 1);
-        assert!(report.lines.iter().any(|line| line.starts_with("ended:")), "{:?}", report.lines);
+        assert!(report.lines.iter().any(|line| line.starts_with("killed after")), "{:?}", report.lines);
     }
 }

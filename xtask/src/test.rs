@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all that a change must pass.
+//! `cargo xtask test`: everything that a change must pass.
 
 use crate::cargo::{self, Product};
 use crate::suite::{self, Report, Tally};
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a package's suite may take, on two slow cores; a suite that is not listed has five minutes.
+/// The time limit of a package's suite, on two slow cores; five minutes if it is not listed.
 const BUDGETS: &[(&str, u64)] = &[("lockgate-cli", 15 * 60), ("lockgate-runner", 10 * 60), ("lockgate-store", 8 * 60)];
 
-/// Runs the command; false when something failed.
+/// Runs the command; returns false if something failed.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     let only = match arguments {
         [] => None,
@@ -23,16 +23,16 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         None => vec!["--workspace"],
     };
     println!("== building");
-    let began = Instant::now();
+    let started = Instant::now();
     let built = build(&selection, only.is_none());
     let Built { suites, lockgate } = match built {
         Ok(built) => built,
         Err(message) => {
             let tally = Tally { failed: 1, ..Tally::default() };
-            return Ok(conclude(&[Report { title: "building".into(), tally, lines: vec![message], took: began.elapsed() }]));
+            return Ok(conclude(&[Report { title: "building".into(), tally, lines: vec![message], took: started.elapsed() }]));
         }
     };
-    println!("built in {} s", began.elapsed().as_secs());
+    println!("built in {} s", started.elapsed().as_secs());
     let mut reports = Vec::new();
     if let Some(lockgate) = lockgate {
         reports.push(licences::check());
@@ -50,10 +50,10 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     Ok(conclude(&reports))
 }
 
-/// What the tests need.
+/// The built programs.
 struct Built {
     suites: Vec<Product>,
-    /// The program itself, when everything is tested.
+    /// The `lockgate` program, if everything is tested.
     lockgate: Option<PathBuf>,
 }
 
@@ -63,16 +63,16 @@ fn build(selection: &[&str], everything: bool) -> Result<Built, String> {
     if !everything {
         return Ok(Built { suites, lockgate: None });
     }
-    // The same selection as the tests, so that features are the same and nothing is compiled twice.
+    // The same selection as for the tests, so that features match and nothing is compiled twice.
     let programs = cargo::build(&["build", "--workspace", "--bins"])?;
     let lockgate = programs.into_iter().find(|product| product.target == "lockgate").map(|product| product.program);
     Ok(Built { suites, lockgate: Some(lockgate.ok_or("cargo built no program `lockgate`")?) })
 }
 
-/// A test program, started as cargo would start it.
+/// A test program, started as cargo starts it.
 pub(crate) fn program(product: &Product) -> Command {
     let mut command = Command::new(&product.program);
-    command.current_dir(&product.folder).env("CARGO_MANIFEST_DIR", &product.folder);
+    command.current_dir(&product.directory).env("CARGO_MANIFEST_DIR", &product.directory);
     command
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn names(product: &Product) -> Result<Vec<String>, String> {
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-/// Code in the documentation of library crates.
+/// The examples in the documentation of library crates.
 fn examples_in_documentation(selection: &[&str]) -> Report {
     if let ["--package", package] = selection
         && !has_library(package)
@@ -112,13 +112,13 @@ fn examples_in_documentation(selection: &[&str]) -> Report {
 }
 
 fn has_library(package: &str) -> bool {
-    cargo::package_folders()
+    cargo::package_directories()
         .unwrap_or_default()
         .iter()
-        .any(|folder| cargo::package_name(folder).as_deref() == Some(package) && folder.join("src/lib.rs").is_file())
+        .any(|directory| cargo::package_name(directory).as_deref() == Some(package) && directory.join("src/lib.rs").is_file())
 }
 
-/// Prints the summaries and, alone on the last line, the sum.
+/// Prints the summaries and, on the last line, the total.
 pub(crate) fn conclude(reports: &[Report]) -> bool {
     let mut sum = Tally::default();
     println!("\n== summary");
@@ -129,7 +129,7 @@ pub(crate) fn conclude(reports: &[Report]) -> bool {
         report.lines.iter().for_each(|line| println!("{line}"));
     }
     if sum.ignored > 0 {
-        println!("{} tests were ignored: a test that does not run proves nothing; remove it or let it run", sum.ignored);
+        println!("{} tests were ignored: remove or enable them, because an ignored test proves nothing", sum.ignored);
     }
     println!("{} passed, {} failed", sum.passed, sum.failed + sum.ignored);
     sum.good()

@@ -1,4 +1,4 @@
-//! Why a command could not do what was asked, as the program reports it.
+//! The errors of commands, and how the program prints them.
 
 use crate::exit::Exit;
 use crate::print::{self, ERROR, HELP, styled};
@@ -16,14 +16,14 @@ use lockgate_runner::root::RootError;
 use lockgate_store::StoreError;
 use serde::Serialize;
 
-/// Why a command failed, and whether that was reported already.
+/// A library error, and whether it is already on stderr.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandError {
     error: Error,
     reported: bool,
 }
 
-/// The same for programs.
+/// A [`CommandError`] as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommandErrorView {
     code: &'static str,
@@ -33,41 +33,37 @@ pub(crate) struct CommandErrorView {
 }
 
 impl CommandError {
-    /// An error with this code and message.
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
         Self { error: Error::new(code, message), reported: false }
     }
 
-    /// The same, reported on stderr already.
+    /// Marks the error as already on stderr, so that [`CommandError::report`] prints nothing.
     #[must_use]
     pub(crate) fn reported(mut self) -> Self {
         self.reported = true;
         self
     }
 
-    /// Adds a suggestion.
     #[must_use]
     pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self { error: self.error.help(help), reported: self.reported }
     }
 
-    /// Adds a suggestion where it is an error of one of these kinds.
+    /// Adds a suggestion if the error has one of these codes.
     #[must_use]
     pub(crate) fn help_for(self, codes: &[Code], help: impl Into<String>) -> Self {
         if codes.contains(&self.error.code()) { self.help(help) } else { self }
     }
 
-    /// What went wrong.
     pub(crate) fn error(&self) -> &Error {
         &self.error
     }
 
-    /// How the program ends because of it.
     pub(crate) fn exit(&self) -> Exit {
         Exit::of_error(self.error.code())
     }
 
-    /// Reports it on stderr, unless that was done already.
+    /// Prints the error and its suggestions on stderr, once.
     pub(crate) fn report(&self) {
         if self.reported {
             return;
@@ -83,7 +79,6 @@ impl CommandError {
         print::talk(&text);
     }
 
-    /// The same for programs.
     pub(crate) fn view(&self) -> CommandErrorView {
         CommandErrorView {
             code: self.error.code().text(),
@@ -94,7 +89,7 @@ impl CommandError {
     }
 }
 
-/// How a message begins: how bad it is, and the code that `lockgate explain` knows more about.
+/// The first words of a message, such as `error[invalid-usage]:`. `lockgate explain` describes the code.
 pub(crate) fn heading(style: Style, word: &str, code: &str) -> String {
     styled(style, format_args!("{word}[{code}]:"))
 }
@@ -107,14 +102,14 @@ impl From<Error> for CommandError {
     }
 }
 
-/// The flag that leads on from an error of the library, which knows no command line.
+/// The flag that resolves an error of the library, which does not know the command line.
 fn flag_help(code: Code) -> Option<&'static str> {
     FLAGS.iter().find(|(of, _)| *of == code).map(|(_, help)| *help)
 }
 
 const FLAGS: [(Code, &str); 7] = [
     (Code::ProjectNotFound, "name the project with --root DIR"),
-    (Code::FeedbackRequired, "say it with --feedback TEXT"),
+    (Code::FeedbackRequired, "describe it with --feedback TEXT"),
     (Code::ReasonRequired, "say why with --reason TEXT"),
     (Code::AgentNotConfigured, "name an agent with --agent COMMAND"),
     (Code::AttemptNotFound, "name one with --iteration N --attempt N"),
@@ -122,7 +117,7 @@ const FLAGS: [(Code, &str); 7] = [
     (Code::WorkWouldBeLost, "remove it all the same with --force"),
 ];
 
-/// Lets `?` turn the errors of the lower crates into one that is reported.
+/// Implements `From` for the errors of the lower crates, so that `?` converts them.
 macro_rules! from_lower_crates {
     ($($error:ty),* $(,)?) => {
         $(impl From<$error> for CommandError {

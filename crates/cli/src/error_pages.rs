@@ -1,4 +1,4 @@
-//! Each code has a page, each page a code, and what the pages show is so.
+//! Every code has a page, every page has a code, and the examples on the pages produce the messages shown.
 
 use lockgate::code::Code;
 use lockgate::error_pages::{Page, all};
@@ -7,7 +7,7 @@ use lockgate_engine::spec::problem::{Problem, Severity};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The lines of the first fenced block of a language.
+/// The contents of the first fenced block in this language.
 fn block(page: Page, language: &str) -> Option<String> {
     let (_, rest) = page.text.split_once(&format!("\n```{language}\n"))?;
     Some(rest.split_once("\n```").unwrap_or((rest, "")).0.to_owned())
@@ -24,10 +24,10 @@ fn every_code_has_a_page_and_every_page_a_code() {
     let known: BTreeSet<&str> = codes.iter().copied().collect();
     assert_eq!(known.len(), codes.len(), "no two codes have the same text");
     assert_eq!(all().map(|page| page.code).collect::<Vec<_>>(), known.iter().copied().collect::<Vec<_>>());
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
-    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let written: BTreeSet<String> = names.filter(|name| name != "README.md").collect();
-    assert_eq!(written, known.iter().map(|code| format!("{code}.md")).collect());
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");
+    let names = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files: BTreeSet<String> = names.filter(|name| name != "README.md").collect();
+    assert_eq!(files, known.iter().map(|code| format!("{code}.md")).collect());
 }
 
 #[test]
@@ -46,11 +46,13 @@ fn every_page_is_short_and_has_a_meaning_an_example_a_cause_and_a_fix() {
         assert!((5..=70).contains(&page.title().len()), "{code}: {:?}", page.title());
         assert!(text.lines().count() <= 45 && text.ends_with('\n') && !text.ends_with("\n\n"), "{code}");
         let parts: Vec<&str> = ["\n## What it means\n", "\n## Why Lockgate ", "\n## What to do\n"].into();
-        let places: Vec<Option<usize>> = parts.iter().map(|part| text.find(part)).collect();
-        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{code}: {places:?}");
+        let positions: Vec<Option<usize>> = parts.iter().map(|part| text.find(part)).collect();
+        assert!(positions.iter().all(Option::is_some) && positions.is_sorted(), "{code}: {positions:?}");
         let shown = block(page, "text").unwrap_or_else(|| panic!("{code} shows no message"));
-        let begins = |word: &str| shown.contains(&format!("{word}[{code}]: "));
-        assert!(begins("error") || begins("warning"), "{code}: {shown}");
+        let has_heading = |word: &str| shown.contains(&format!("{word}[{code}]: "));
+        // `lockgate retry` succeeds in this case and prints a plain line.
+        let is_plain = code == Code::RetryPending.text();
+        assert!(is_plain || has_heading("error") || has_heading("warning"), "{code}: {shown}");
     }
 }
 
@@ -62,7 +64,7 @@ fn workflows_on_error_pages_have_the_shown_problems() {
         let Some(source) = block(page, "yaml") else { continue };
         let problems = lockgate_engine::spec::read(&source).problems;
         let shown = block(page, "text").unwrap();
-        assert_eq!(shown, told(&problems), "{code}");
+        assert_eq!(shown, rendered(&problems), "{code}");
         assert!(problems.iter().all(|problem| problem.code == *code), "{code}: {problems:?}");
         checked += 1;
     }
@@ -78,11 +80,11 @@ fn plans_on_error_pages_have_the_shown_problems() {
         let source = rest.split_once(&format!("\n{marks}\n")).unwrap().0;
         let problems = lockgate_formats::plan::read(source).problems;
         let of_the_page: Vec<Problem> = problems.into_iter().filter(|problem| problem.code == code).collect();
-        assert_eq!(block(page, "text").unwrap(), told(&of_the_page), "{code}");
+        assert_eq!(block(page, "text").unwrap(), rendered(&of_the_page), "{code}");
     }
 }
 
-fn told(problems: &[Problem]) -> String {
+fn rendered(problems: &[Problem]) -> String {
     let line = |problem: &Problem| {
         let word = match problem.severity {
             Severity::Error => "error",

@@ -1,6 +1,6 @@
-//! Codes: short, stable names for what can be wrong. A closed list each, so that the compiler asks for one wherever something is refused.
+//! Codes: short, stable names for problems. Each list is closed, so the compiler requires a code wherever something is refused.
 
-/// Makes a closed list of codes: the enum, the text of each code, and the list of all.
+/// Defines a closed list of codes: the enum, the text of each code, and the list of all.
 #[macro_export]
 macro_rules! codes {
     ($(#[$list:meta])* $seen:vis enum $name:ident { $($(#[$code:meta])* $variant:ident = $text:literal,)+ }) => {
@@ -11,10 +11,10 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// All codes of this list, in the order in which they are declared.
+            /// All codes, in declaration order.
             $seen const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The code as it is written and said.
+            /// The code as written in messages.
             $seen const fn text(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+

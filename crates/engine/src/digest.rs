@@ -1,22 +1,22 @@
-//! Digests of content (BLAKE3), by which large values are stored once and approvals are bound to what was seen.
+//! Content digests (BLAKE3). Large values are stored once by digest, and approvals are bound to the digests of the files that
+//! were shown.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::fmt;
 
-/// A BLAKE3 digest: bytes in stored forms, hexadecimal where people read it.
+/// A BLAKE3 digest: bytes in stored forms, hexadecimal in text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// What the first commit of a history follows.
+    /// The predecessor of the first commit of a history.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(*blake3::hash(bytes).as_bytes())
     }
 
-    /// Reads a digest from its hexadecimal form.
+    /// Parses the hexadecimal form.
     pub fn from_hex(text: &str) -> Option<Self> {
         blake3::Hash::from_hex(text).ok().map(|hash| Self(*hash.as_bytes()))
     }

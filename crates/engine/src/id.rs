@@ -1,4 +1,4 @@
-//! Names of things. Each kind of id is its own type, so that one cannot stand where another is meant.
+//! Ids. Each kind is its own type, so that they cannot be mixed up.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,11 +11,9 @@ macro_rules! text_id {
         pub struct $name(pub String);
 
         impl $name {
-            /// Names something.
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
             }
-            /// The id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -51,7 +49,7 @@ text_id! {
     TimerId
 }
 text_id! {
-    /// A command, given once by whoever sends it, so that sending it again changes nothing.
+    /// A command. The sender chooses it, so that sending a command twice has no further effect.
     CommandId
 }
 text_id! {
@@ -75,22 +73,20 @@ text_id! {
     OptionId
 }
 
-/// Which task of which iteration of which phase; `item` tells the tasks of a fan-out apart.
+/// A task in one execution of a phase; `item` identifies a task of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey {
-    /// The phase.
     pub phase: PhaseId,
-    /// The phase's execution, counted from 1.
+    /// Counted from 1.
     pub iteration: u32,
-    /// The task.
     pub task: TaskId,
-    /// The item of a fan-out that this task works on.
+    /// The key of the fan-out item.
     #[serde(default)]
     pub item: Option<String>,
 }
 
 impl TaskKey {
-    /// The address that people type: `phase/task`, with `[item]` in a fan-out.
+    /// The address as typed by people: `phase/task`, with `[item]` in a fan-out.
     pub fn address(&self) -> String {
         match &self.item {
             None => format!("{}/{}", self.phase, self.task),
@@ -102,21 +98,17 @@ impl TaskKey {
 /// A task or a gate of one execution of a phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepKey {
-    /// A task.
     Task(TaskKey),
-    /// A gate.
     Gate {
-        /// The phase.
         phase: PhaseId,
-        /// The phase's execution, counted from 1.
+        /// Counted from 1.
         iteration: u32,
-        /// The gate.
         gate: GateId,
     },
 }
 
 impl StepKey {
-    /// The address that people type: `phase/task` or `phase/gate`.
+    /// The address as typed by people: `phase/task` or `phase/gate`.
     pub fn address(&self) -> String {
         match self {
             Self::Task(key) => key.address(),
@@ -125,7 +117,7 @@ impl StepKey {
     }
 }
 
-/// Makes ids from a random seed that came with a command, so that the engine itself needs no randomness.
+/// Derives ids from a random seed that comes with a command, so that the engine itself needs no randomness.
 #[derive(Clone, Debug)]
 pub struct IdSource {
     seed: [u8; 16],
@@ -135,17 +127,16 @@ pub struct IdSource {
 const ALPHABET: &[u8; 32] = b"abcdefghjkmnpqrstvwxyz0123456789";
 
 impl IdSource {
-    /// Ids that follow from this seed.
     pub fn new(seed: [u8; 16]) -> Self {
         Self { seed, made: 0 }
     }
 
-    /// Leaves out the ids before this one.
+    /// Skips the ids before this one.
     pub(crate) fn skip_to(&mut self, made: u32) {
         self.made = made;
     }
 
-    /// The next id in the form that programs outside know: a random UUID.
+    /// The next id as a random UUID, the form that other programs accept.
     pub fn next_uuid(&mut self) -> String {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&self.next_bytes()[..16]);

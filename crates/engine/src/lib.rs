@@ -1,15 +1,15 @@
-//! The pure heart of Lockgate: what a workflow says, what a run is, what may become of it.
+//! The core of Lockgate: workflows, runs, and the rules by which a run changes.
 //!
 //! Nothing here reads a clock, a file or the environment. Time, ids and the results of work come in with commands;
-//! events and the list of what remains to be done go out.
+//! events and the list of remaining work go out.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`spec`] | from the text of a workflow file to a checked workflow, all problems at once |
+//! | [`spec`] | parses and checks a workflow file, and reports all its problems together |
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
-//! | [`hold`] | questions that wait, options, answers |
-//! | [`id`], [`time`], [`digest`], [`stored_value`], [`code`], [`words`] | the small things that all of these are made of |
+//! | [`hold`] | holds: questions, options, answers |
+//! | [`id`], [`time`], [`digest`], [`stored_value`], [`code`], [`words`] | small types and functions that the other modules use |
 
 pub mod code;
 pub mod digest;

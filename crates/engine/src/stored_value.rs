@@ -1,34 +1,33 @@
-//! A JSON value of a run: in place when it is small, stored once by digest when it is large.
+//! A JSON value of a run: inline if it is small, stored once by digest if it is large.
 
 use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// JSON texts up to this many bytes stand in the event itself.
+/// JSON of up to this many bytes is kept in the event itself.
 pub const INLINE_LIMIT: usize = 1024;
 
-/// A JSON value, or where to find it.
+/// A JSON value, or a reference to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredValue {
-    /// The value's JSON text.
+    /// The value as JSON text.
     Inline(String),
-    /// The digest of the value's JSON text, which is a stored value, and its length.
+    /// The digest and length of the JSON text, which is a stored value.
     Stored {
-        /// Digest of the JSON text.
         digest: Digest,
-        /// Length of the JSON text in bytes.
+        /// The length of the JSON text in bytes.
         bytes: u64,
     },
 }
 
 impl StoredValue {
-    /// Keeps a value: in place, or by digest with the bytes that must be stored with it.
+    /// Converts a value: inline, or by digest together with the bytes to store.
     pub fn keep(value: &Value) -> (Self, Option<(Digest, Vec<u8>)>) {
         Self::keep_text(value.to_string())
     }
 
-    /// Keeps a JSON text: in place, or by digest with the bytes that must be stored with it.
+    /// Converts JSON text: inline, or by digest together with the bytes to store.
     pub fn keep_text(text: String) -> (Self, Option<(Digest, Vec<u8>)>) {
         if text.len() <= INLINE_LIMIT {
             return (Self::Inline(text), None);
@@ -38,7 +37,7 @@ impl StoredValue {
         (Self::Stored { digest, bytes: bytes.len() as u64 }, Some((digest, bytes)))
     }
 
-    /// The digest of the stored value that this datum refers to.
+    /// The digest, if the value is stored.
     pub fn stored(&self) -> Option<Digest> {
         match self {
             Self::Inline(_) => None,

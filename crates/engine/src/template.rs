@@ -1,10 +1,9 @@
-//! Text with `{{path}}` in it: checked when a workflow is read, filled in when it runs.
+//! Text with `{{path}}` in it: checked when a workflow is read, rendered when it runs.
 //!
-//! A path is `vars.name`, `outputs.build.result[0]`, `outputs['phase.one'].x` or `vars.list.length`. A path that leads
-//! nowhere is an error that names it. In a prompt or a path every `{{…}}` is ours, and `\{{` stands for the braces
-//! themselves. In a shell command only `{{…}}` that begins with one of [`ROOTS`] is ours, so that
-//! `docker ps --format '{{.Names}}'` stays what it is; there each value becomes one word, whatever it holds.
-//! Whole documents can repeat and leave out as well: [`mustache`].
+//! A path is `vars.name`, `outputs.build.result[0]`, `outputs['phase.one'].x` or `vars.list.length`. A path that does not exist
+//! is an error that names it. In a prompt or a path every `{{…}}` is a tag, and `\{{` is a literal `{{`. In a shell command only
+//! `{{…}}` that starts with one of [`ROOTS`] is a tag, so that `docker ps --format '{{.Names}}'` stays unchanged; there each
+//! value becomes one word, whatever it contains. Whole documents also have loops and conditions: [`mustache`].
 
 pub mod mustache;
 mod nested;
@@ -17,18 +16,17 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What a path may begin with.
+/// The first names of paths.
 pub const ROOTS: [&str; 11] =
     ["context", "vars", "feature", "output_dir", "phase", "workflow", "outputs", "run", "task", "flags", "item"];
 
-/// Where a template stands, and so what its paths may begin with.
+/// Where a template is used, which determines the roots of its paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Roots {
-    /// In a task or gate.
     Task,
-    /// In a checkpoint, which belongs to no task.
+    /// In a checkpoint, which does not belong to a task.
     Checkpoint,
-    /// In the output directory, which is settled before anything runs.
+    /// In the output directory, which is determined before anything runs.
     OutputDir,
 }
 
@@ -43,41 +41,41 @@ impl Roots {
 
     fn why_not(self, root: &str) -> &'static str {
         match self {
-            Self::Task => "leads nowhere",
-            Self::Checkpoint if matches!(root, "task" | "item") => "means nothing in a checkpoint, which belongs to no task",
-            Self::Checkpoint => "leads nowhere",
-            Self::OutputDir if ROOTS.contains(&root) => "is not known yet when the output directory is made",
-            Self::OutputDir => "leads nowhere",
+            Self::Task => "is not a known path",
+            Self::Checkpoint if matches!(root, "task" | "item") => {
+                "is not available in a checkpoint, which does not belong to a task"
+            }
+            Self::Checkpoint => "is not a known path",
+            Self::OutputDir if ROOTS.contains(&root) => "is not known when the output directory is created",
+            Self::OutputDir => "is not a known path",
         }
     }
 }
 
-/// Paths that are known and may have nothing to say: they give an empty text.
+/// Known paths whose value may be absent. They render as empty text.
 const MAY_BE_ABSENT: [[&str; 2]; 4] =
     [["phase", "feedback"], ["phase", "description"], ["feature", "name"], ["task", "feedback"]];
 
-/// How values are written into the text.
+/// How values are inserted into the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// As they are.
     None,
     /// Quoted for a POSIX shell.
     Shell,
 }
 
-/// Why a template cannot be filled in.
+/// Why a template cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", help.as_ref().map(|help| format!(": {help}")).unwrap_or_default())]
 pub struct TemplateError {
-    /// What is wrong.
     pub message: String,
-    /// The bytes of the template that it is about.
+    /// The byte range in the template.
     pub span: Range<usize>,
-    /// What would mend it.
+    /// How to fix it.
     pub help: Option<String>,
 }
 
-/// Fills in a template. Text without `{{` comes back as it is.
+/// Renders a template. Text without `{{` is returned unchanged.
 pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, TemplateError> {
     if !template.contains("{{") {
         return Ok(template.to_owned());
@@ -91,7 +89,7 @@ pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, 
                     Some(value) => value,
                     None if tag.path.is_one_of(&MAY_BE_ABSENT) => path::Found::Value(&Value::Null),
                     None => {
-                        let message = format!("`{}` is not known here", tag.path);
+                        let message = format!("`{}` is not defined here", tag.path);
                         return Err(TemplateError { message, span: tag.span, help: tag.path.help(values) });
                     }
                 };
@@ -107,22 +105,22 @@ pub fn render(template: &str, values: &Value, escape: Escape) -> Result<String, 
     Ok(filled)
 }
 
-/// A text as a template, or a part of a document, that gives just this text.
+/// Escapes text, so that as a template or as part of a document it renders as itself.
 pub fn escaped(text: &str) -> String {
     text.replace("{{", "\\{{")
 }
 
-/// Whether a prompt or path can be filled in, as far as that can be known before there are values.
+/// Checks a prompt or path, as far as possible without values.
 pub fn check(template: &str) -> Result<(), TemplateError> {
     faults(template, Escape::None, Roots::Task).into_iter().next().map_or(Ok(()), Err)
 }
 
-/// Whether a shell command can be filled in, as far as that can be known before there are values.
+/// Checks a shell command, as far as possible without values.
 pub fn check_shell(template: &str) -> Result<(), TemplateError> {
     faults(template, Escape::Shell, Roots::Task).into_iter().next().map_or(Ok(()), Err)
 }
 
-/// What the paths of a template begin with, such as `vars` or `feature`.
+/// The roots of the paths in a template, such as `vars` or `feature`.
 pub fn roots(template: &str, escape: Escape) -> BTreeSet<String> {
     pieces(template, escape)
         .filter_map(|piece| match piece {
@@ -132,7 +130,7 @@ pub fn roots(template: &str, escape: Escape) -> BTreeSet<String> {
         .collect()
 }
 
-/// Everything that is wrong with a template before there are values.
+/// All errors of a template that can be found without values.
 pub(crate) fn faults(template: &str, escape: Escape, roots: Roots) -> Vec<TemplateError> {
     let mut faults = Vec::new();
     for piece in pieces(template, escape) {
@@ -144,8 +142,8 @@ pub(crate) fn faults(template: &str, escape: Escape, roots: Roots) -> Vec<Templa
                 if !names.contains(&root) {
                     let near = if ROOTS.contains(&root) { None } else { suggest::did_you_mean(root, names.iter().copied()) };
                     let help = near.or_else(|| {
-                        let braces = if ROOTS.contains(&root) { "" } else { "; write `\\{{` for the braces themselves" };
-                        Some(format!("a path here begins with one of {}{braces}", names.join(", ")))
+                        let braces = if ROOTS.contains(&root) { "" } else { "; write `\\{{` for literal braces" };
+                        Some(format!("a path here starts with one of {}{braces}", names.join(", ")))
                     });
                     let message = format!("`{}` {}", tag.path, roots.why_not(root));
                     faults.push(TemplateError { message, span: tag.span, help });
@@ -157,7 +155,7 @@ pub(crate) fn faults(template: &str, escape: Escape, roots: Roots) -> Vec<Templa
     faults
 }
 
-/// The variables that a template names, with their places.
+/// The variables in a template, with their positions.
 pub(crate) fn vars(template: &str, escape: Escape) -> Vec<(String, Range<usize>)> {
     pieces(template, escape)
         .filter_map(|piece| match piece {
@@ -167,7 +165,7 @@ pub(crate) fn vars(template: &str, escape: Escape) -> Vec<(String, Range<usize>)
         .collect()
 }
 
-/// The paths that a shell command names, with their places.
+/// The paths in a shell command, with their positions.
 pub fn tags(command: &str) -> Vec<(String, Range<usize>)> {
     pieces(command, Escape::Shell)
         .filter_map(|piece| match piece {
@@ -177,21 +175,16 @@ pub fn tags(command: &str) -> Vec<(String, Range<usize>)> {
         .collect()
 }
 
-/// What a path of a template needs to be there.
+/// Something that must exist for a path to have a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reference {
     /// The outputs of a phase, or of one of its tasks.
-    Output {
-        /// The phase.
-        phase: String,
-        /// The task, where one is named.
-        task: Option<String>,
-    },
-    /// The item that a task is done for.
+    Output { phase: String, task: Option<String> },
+    /// The item of a fan-out.
     Item,
 }
 
-/// What the paths of a template need to be there, with their places.
+/// What must exist for the paths of a template to have values, with positions.
 pub(crate) fn references(template: &str, escape: Escape) -> Vec<(Reference, Range<usize>)> {
     pieces(template, escape)
         .filter_map(|piece| match piece {
@@ -201,17 +194,15 @@ pub(crate) fn references(template: &str, escape: Escape) -> Vec<(Reference, Rang
         .collect()
 }
 
-/// A value that another shell or interpreter reads as code.
+/// A value that a nested shell or interpreter reads as code.
 pub(crate) struct ReadTwice {
-    /// Its path.
     pub(crate) path: String,
-    /// Where it is.
     pub(crate) span: Range<usize>,
-    /// What reads it: `sh -c`, `eval`.
+    /// The program that reads it: `sh -c`, `eval`.
     pub(crate) reader: String,
 }
 
-/// The values of a shell command that are quoted for its own shell, and then read as code once more.
+/// The values in a shell command that are quoted for its own shell and then read as code by another one.
 pub(crate) fn read_twice(command: &str) -> Vec<ReadTwice> {
     let tags = tags(command);
     let code = if tags.is_empty() { Vec::new() } else { nested::code(command) };
@@ -221,15 +212,14 @@ pub(crate) fn read_twice(command: &str) -> Vec<ReadTwice> {
     tags.into_iter().filter_map(|(path, span)| Some(ReadTwice { reader: reader(&span)?, path, span })).collect()
 }
 
-/// Something in a command that looks like a misspelt path of ours.
+/// A part of a command that looks like a misspelled path.
 pub(crate) struct NearMiss {
-    /// Where it stands.
     pub(crate) span: Range<usize>,
-    /// What was probably meant.
+    /// The suggested path.
     pub(crate) meant: String,
 }
 
-/// What in a shell command is left as it is, and was probably meant to be filled in.
+/// The parts of a shell command that are left unchanged, but were probably meant as tags.
 pub(crate) fn near_misses(command: &str) -> Vec<NearMiss> {
     let mut found = Vec::new();
     let mut scanner = shell::Scanner::new(command);
@@ -239,7 +229,7 @@ pub(crate) fn near_misses(command: &str) -> Vec<NearMiss> {
         at = open + 1;
         let inner = &command[open + 2..close];
         let root = path::root_of(inner);
-        // `${{…}}` belongs to somebody else, whatever is in it.
+        // `${{…}}` belongs to another tool, whatever is in it.
         if ROOTS.contains(&root) || command[..open].ends_with('$') {
             continue;
         }
@@ -254,7 +244,7 @@ pub(crate) fn near_misses(command: &str) -> Vec<NearMiss> {
     found
 }
 
-/// The literal text of a template, with each value standing as one ordinary letter; for checks of paths.
+/// The literal text of a template, with each value replaced by one ordinary letter; used to check paths.
 pub(crate) fn outline(template: &str) -> String {
     pieces(template, Escape::None)
         .map(|piece| match piece {
@@ -264,13 +254,12 @@ pub(crate) fn outline(template: &str) -> String {
         .collect()
 }
 
-/// A part of a template.
 enum Piece<'t> {
     Text(&'t str),
     Value(Tag),
 }
 
-/// A `{{path}}` that is ours.
+/// A `{{path}}`.
 struct Tag {
     path: Path,
     span: Range<usize>,
@@ -305,7 +294,7 @@ impl<'t> Iterator for Pieces<'t> {
             match step {
                 Step::NotOurs(next) => search = next,
                 Step::Braces { backslash } => {
-                    // The backslash goes, the braces stay as text.
+                    // The backslash is dropped, and the braces stay as text.
                     self.at = found + 2;
                     self.pending = Some(Ok(Piece::Text("{{")));
                     return Some(Ok(Piece::Text(&self.template[begin..backslash])));
@@ -325,13 +314,13 @@ impl<'t> Iterator for Pieces<'t> {
     }
 }
 
-/// What stands at a `{{`.
+/// What was found at a `{{`.
 enum Step<'t> {
-    /// Text; look on from here.
+    /// Plain text; continue the search here.
     NotOurs(usize),
-    /// Braces that were meant as such.
+    /// Escaped braces.
     Braces { backslash: usize },
-    /// A path, or something that should have been one.
+    /// A path, or an invalid tag.
     Tag { end: usize, piece: Result<Piece<'t>, TemplateError> },
 }
 
@@ -355,7 +344,7 @@ fn step_in_shell<'t>(template: &'t str, found: usize, scanner: &mut shell::Scann
     let Some(close) = template[found..].find("}}").map(|close| found + close) else { return Step::NotOurs(template.len()) };
     let inner = &template[found + 2..close];
     if !ROOTS.contains(&path::root_of(inner)) {
-        // `{{{vars.x}}}` holds a tag of ours one brace further on.
+        // `{{{vars.x}}}` contains a tag one brace further on.
         return Step::NotOurs(found + 1);
     }
     let span = found..close + 2;
@@ -364,9 +353,9 @@ fn step_in_shell<'t>(template: &'t str, found: usize, scanner: &mut shell::Scann
         (Ok(Some(place)), Some(path)) => Ok(Piece::Value(Tag { path, span, place })),
         (Ok(None), Some(_)) => return Step::NotOurs(close + 2),
         (Err(reason), Some(path)) => Err(TemplateError {
-            message: format!("`{path}` stands {reason}, where its value cannot be quoted safely"),
+            message: format!("`{path}` is {reason}, where its value cannot be quoted safely"),
             span,
-            help: Some(format!("give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and use \"$VALUE\" here")),
+            help: Some(format!("pass the value through `env`, such as VALUE: \"{{{{{path}}}}}\", and use \"$VALUE\" here")),
         }),
     };
     Step::Tag { end: close + 2, piece }
@@ -376,14 +365,14 @@ fn not_closed(found: usize) -> TemplateError {
     TemplateError {
         message: "`{{` is not closed".into(),
         span: found..found + 2,
-        help: Some("close it with `}}`, or write `\\{{` for the braces themselves".into()),
+        help: Some("close it with `}}`, or write `\\{{` for literal braces".into()),
     }
 }
 
 fn not_a_path(inner: &str, span: Range<usize>) -> TemplateError {
     let inner = inner.trim();
     let help = if inner.starts_with(['#', '/', '^', '>', '!', '&', '{', '*']) || inner.contains(' ') {
-        "only paths such as {{vars.name}} can be filled in; compute anything else in a script"
+        "only paths such as {{vars.name}} are supported; compute anything else in a script"
     } else {
         "a path looks like {{vars.name}} or {{outputs.phase.task}}"
     };

@@ -1,15 +1,15 @@
-//! Moments and durations. The engine never asks what time it is: a moment comes with each command.
+//! Timestamps and durations. The engine never reads a clock: every command carries its time.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use std::fmt;
 use std::time::Duration;
 
-/// A moment in UTC, in milliseconds: a number in stored forms, ISO 8601 where people read it.
+/// A UTC timestamp in milliseconds: a number in stored forms, ISO 8601 in text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// A moment so many milliseconds after the epoch.
+    /// From milliseconds since the epoch.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis)
     }
@@ -17,12 +17,11 @@ impl Timestamp {
     pub const fn as_millis(self) -> i64 {
         self.0
     }
-    /// The moment `duration` later.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
     }
-    /// How long after `earlier` this is; zero when it is not after.
+    /// The time since `earlier`; zero if this is not later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -31,7 +30,7 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_millisecond(self.0) {
-            Ok(moment) => write!(f, "{moment:.3}"),
+            Ok(timestamp) => write!(f, "{timestamp:.3}"),
             Err(_) => write!(f, "{}ms", self.0),
         }
     }
@@ -47,26 +46,23 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {
             let text = String::deserialize(deserializer)?;
-            let moment: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
-            Ok(Self(moment.as_millisecond()))
+            let timestamp: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
+            Ok(Self(timestamp.as_millisecond()))
         } else {
             i64::deserialize(deserializer).map(Self)
         }
     }
 }
 
-/// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// It is less than nothing.
     #[error("{0:?} is negative")]
     Negative(String),
-    /// It is written in no notation that is known.
     #[error("{0:?} is not a duration; write it as 30s, 5m, 1h 30m or PT30M")]
     Unreadable(String),
 }
 
-/// Reads a duration as people write it: `30s`, `1h 30m`, `PT30M`; a bare number is refused because its unit is a guess.
+/// Parses a duration such as `30s`, `1h 30m` or `PT30M`. A bare number is refused, because its unit would be a guess.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let parsed: Result<jiff::SignedDuration, _> = text.trim().parse();
     let days = text.trim().strip_suffix('d').and_then(|n| n.trim().parse::<u64>().ok());
@@ -97,9 +93,9 @@ mod tests {
 
     #[test]
     fn timestamps_are_printed_as_iso_8601() {
-        let moment = Timestamp::from_millis(1_761_919_200_000);
-        assert_eq!(moment.to_string(), "2025-10-31T14:00:00.000Z");
-        let text = serde_json::to_string(&moment).unwrap();
-        assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), moment);
+        let timestamp = Timestamp::from_millis(1_761_919_200_000);
+        assert_eq!(timestamp.to_string(), "2025-10-31T14:00:00.000Z");
+        let text = serde_json::to_string(&timestamp).unwrap();
+        assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), timestamp);
     }
 }

@@ -1,6 +1,7 @@
 //! Words that depend on a number.
 
-/// A number with its noun: `1 task`, `3 tasks`, `1 more file`. The noun comes last, so that the plural is an `s` at the end.
+/// A number with its noun: `1 task`, `3 tasks`, `1 more file`. The noun comes last, so that the plural is formed by appending an
+/// `s`.
 pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     match count.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {noun}"),

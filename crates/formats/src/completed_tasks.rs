@@ -5,7 +5,7 @@ use lockgate_engine::run::handover::CompletedTask;
 
 const HEADER: &str = "| Task | Name | Commit | Files |\n|------|------|--------|-------|\n";
 
-/// The table, a line for each task, each with its line break.
+/// Renders the table, one line per task, each with its line break.
 pub(super) fn render(tasks: &[CompletedTask]) -> String {
     let mut table = HEADER.to_owned();
     for CompletedTask { number, name, commit, files } in tasks {
@@ -33,7 +33,7 @@ fn render_file(file: &str) -> String {
     if is_nothing(&escaped) { not_a_word(&escaped) } else { escaped }
 }
 
-/// Reads the table from lines that may hold other things too.
+/// Reads the table from lines that may contain other text too.
 pub(super) fn parse(lines: &[&str]) -> Vec<CompletedTask> {
     let mut columns = [0, 1, 2, 3].map(Some);
     let mut tasks = Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn parse(lines: &[&str]) -> Vec<CompletedTask> {
         rows.next_if(|row| is_rule(row));
     }
     for row in rows {
-        // With a header there is one rule, below it; what looks like another is a task.
+        // A header has exactly one rule, right below it. Anything later that looks like a rule is a task.
         if !has_header && is_rule(&row) {
             continue;
         }
@@ -61,7 +61,7 @@ pub(super) fn parse(lines: &[&str]) -> Vec<CompletedTask> {
     tasks
 }
 
-/// The cells of a row, still escaped save for `|`.
+/// Splits a row into cells, in which only `|` is unescaped.
 pub(super) fn cells(row: &str) -> Vec<String> {
     let row = row.strip_prefix('|').unwrap_or(row);
     let mut cells = vec![String::new()];
@@ -85,12 +85,12 @@ fn push(cells: &mut [String], character: char) {
     }
 }
 
-/// Whether a row is the rule below a header.
+/// Whether a row is the rule (`---`) below a header.
 pub(super) fn is_rule(row: &[String]) -> bool {
     row.iter().all(|cell| !cell.is_empty() && cell.chars().all(|character| matches!(character, '-' | ':')))
 }
 
-/// Which cell holds what, when a row is the header.
+/// Maps each field to its column if the row is a header.
 fn header(row: &[String]) -> Option<[Option<usize>; 4]> {
     let words: Vec<String> = row.iter().map(|cell| cell.replace('*', "").trim().to_lowercase()).collect();
     let find = |names: &[&str]| words.iter().position(|word| names.contains(&word.as_str()));
@@ -114,7 +114,7 @@ fn parse_commit(cell: &str) -> Option<String> {
     if is_nothing(bare) {
         return None;
     }
-    // People add a remark to the hash.
+    // People add a remark after the hash.
     let first = bare.split_whitespace().next().unwrap_or(bare).trim_end_matches([',', ';']);
     let is_hash = (7..=64).contains(&first.len()) && first.chars().all(|digit| digit.is_ascii_hexdigit());
     Some(plain(if is_hash && bare.contains(char::is_whitespace) { first } else { bare }))
@@ -125,7 +125,7 @@ fn parse_files(cell: &str) -> Vec<String> {
         return Vec::new();
     }
     if cell.contains('`') {
-        // Every other piece stands in backticks.
+        // After splitting at backticks, every second piece is quoted.
         let pieces: Vec<&str> = cell.split('`').collect();
         let inside = pieces.iter().skip(1).step_by(2).map(|file| file.trim());
         return inside.filter(|file| !file.is_empty()).map(plain).collect();

@@ -1,21 +1,21 @@
-//! The block that the agent gets that goes on after a checkpoint: what is done, where to begin, what the person said.
+//! The block that the next agent receives after a checkpoint: completed tasks, the task to resume from, and the person's response.
 //!
-//! What people and agents wrote stands in it as data: it can neither end a part of the block nor begin one.
+//! Text from people and agents is escaped, so it can neither close a section of the block nor open one.
 
 use super::completed_tasks;
 use super::escape::in_line;
 use lockgate_engine::run::handover::CompletedTask;
 
-/// How a person answered.
+/// How the person answered the checkpoint; it selects the instruction for the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// What was built is approved.
+    /// The person approved the work.
     Approved,
-    /// What was built has issues.
+    /// The person found issues in the work.
     IssuesFound,
-    /// An option was chosen.
+    /// The person chose an option.
     Decided,
-    /// What only a person can do is done.
+    /// The person did something that only a person can do.
     Acted,
 }
 
@@ -30,28 +30,26 @@ impl Answered {
     }
 }
 
-/// What the next agent is told.
+/// The content of a continuation block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Continuation {
-    /// All tasks that are done, earlier and new ones.
+    /// All completed tasks, from earlier agents and the last one.
     pub completed: Vec<CompletedTask>,
-    /// The number of the task to begin with.
+    /// The number of the task to resume from.
     pub number: String,
-    /// What it is called.
     pub name: String,
-    /// What the person said.
+    /// The person's answer, in their own words.
     pub response: String,
-    /// How that answers the checkpoint.
     pub answered: Answered,
 }
 
 impl Continuation {
-    /// The block as the protocol has it.
+    /// Renders the block exactly as the checkpoint protocol defines it.
     pub fn render(&self) -> String {
         let Self { completed, number, name, response, answered } = self;
         let table = guarded(&completed_tasks::render(completed));
         let (number, name) = (guarded(&in_line(number, &[':'])), guarded(&in_line(name, &[])));
-        // Further lines are indented, so that none of them looks like a line of the block.
+        // Later lines are indented, so that none of them looks like a line of the block.
         let mut lines = response.trim().lines();
         let mut said = lines.next().unwrap_or_default().to_owned();
         for line in lines {
@@ -69,7 +67,7 @@ impl Continuation {
     }
 }
 
-/// A text in which no tag of the block stands: its `<` becomes a reference.
+/// Escapes the `<` of every tag of the block that occurs in the text.
 fn guarded(text: &str) -> String {
     let mut guarded = String::with_capacity(text.len());
     let mut parts = text.split('<');
@@ -78,7 +76,7 @@ fn guarded(text: &str) -> String {
         let name = part.trim_start_matches(|sign: char| sign == '/' || sign.is_whitespace());
         let is_tag = ["completed_tasks", "resume_point", "instructions"]
             .iter()
-            .any(|tag| name.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag)));
+            .any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)));
         guarded.push_str(if is_tag { "&#60;" } else { "<" });
         guarded.push_str(part);
     }

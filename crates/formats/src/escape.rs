@@ -1,22 +1,22 @@
-//! How values stand in lines, cells and blocks without breaking them, so that they read back as they were.
+//! Escapes values for lines, cells and blocks, so that they read back unchanged.
 //!
-//! What cannot stand as it is becomes a character reference such as `&#10;`, which is Markdown's own way; everything
-//! else stays as it was written.
+//! Characters that would break the format become numeric character references such as `&#10;`, as Markdown defines them; all other
+//! text stays as written.
 
-/// Whether somebody wrote that there is nothing.
+/// Whether the text is one of the usual ways to write "nothing".
 pub(super) fn is_nothing(text: &str) -> bool {
     matches!(text.to_lowercase().as_str(), "" | "-" | "–" | "—" | "none" | "(none)" | "n/a" | "null")
 }
 
-/// A value for one line: no line breaks, nothing at its ends that would be trimmed, and none of some other characters.
+/// Escapes a value for one line: line breaks, leading and trailing spaces, and the given other characters.
 pub(super) fn in_line(value: &str, others: &[char]) -> String {
     let mut escaped = String::with_capacity(value.len());
     let inner = value.trim_start().trim_end();
-    let begin = value.len() - value.trim_start().len();
-    let end = begin + inner.len();
+    let start = value.len() - value.trim_start().len();
+    let end = start + inner.len();
     for (index, character) in value.char_indices() {
         let is_reference = character == '&' && value[index + 1..].starts_with('#');
-        let is_outside = index < begin || index >= end;
+        let is_outside = index < start || index >= end;
         if is_reference || is_outside || matches!(character, '\n' | '\r') || others.contains(&character) {
             push_reference(&mut escaped, character);
         } else {
@@ -26,14 +26,15 @@ pub(super) fn in_line(value: &str, others: &[char]) -> String {
     escaped
 }
 
-/// A text of several lines: as it is, save for what would be trimmed, and the lines that mean something where it stands.
-pub(super) fn in_block(text: &str, means_something: impl Fn(&str) -> bool) -> String {
-    let begin = text.len() - text.trim_start().len();
-    let end = begin + text.trim().len();
+/// Escapes a text of several lines. It keeps its lines as they are, except for space that would be trimmed and lines that would be
+/// taken for part of the format.
+pub(super) fn in_block(text: &str, is_syntax: impl Fn(&str) -> bool) -> String {
+    let start = text.len() - text.trim_start().len();
+    let end = start + text.trim().len();
     let mut escaped = String::with_capacity(text.len());
     for (index, character) in text.char_indices() {
         let is_reference = character == '&' && text[index + 1..].starts_with('#');
-        let is_outside = index < begin || index >= end;
+        let is_outside = index < start || index >= end;
         if is_reference || is_outside || character == '\r' {
             push_reference(&mut escaped, character);
         } else {
@@ -42,31 +43,31 @@ pub(super) fn in_block(text: &str, means_something: impl Fn(&str) -> bool) -> St
     }
     let line = |line: &str| {
         let (space, rest) = line.split_at(line.len() - line.trim_start().len());
-        let guard = if means_something(rest.trim_start_matches('\\')) { "\\" } else { "" };
+        let guard = if is_syntax(rest.trim_start_matches('\\')) { "\\" } else { "" };
         format!("{space}{guard}{rest}")
     };
     escaped.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The text that [`in_block`] was made of.
-pub(super) fn from_block(lines: &[&str], means_something: impl Fn(&str) -> bool) -> String {
+/// Restores the text that [`in_block`] escaped.
+pub(super) fn from_block(lines: &[&str], is_syntax: impl Fn(&str) -> bool) -> String {
     let line = |line: &&str| {
         let (space, rest) = line.split_at(line.len() - line.trim_start().len());
         match rest.strip_prefix('\\') {
-            Some(bare) if means_something(rest.trim_start_matches('\\')) => format!("{space}{bare}"),
+            Some(bare) if is_syntax(rest.trim_start_matches('\\')) => format!("{space}{bare}"),
             Some(_) | None => (*line).to_owned(),
         }
     };
     plain(lines.iter().map(line).collect::<Vec<_>>().join("\n").trim())
 }
 
-/// The first character of a value as a reference, so that the value is not taken for a word with a meaning; an empty
-/// value becomes a reference to nothing.
+/// Turns the first character of a value into a reference, so that the value is not taken for a keyword; an empty value becomes a
+/// reference to nothing.
 pub(super) fn not_a_word(escaped: &str) -> String {
     let mut characters = escaped.chars();
     let mut guarded = String::new();
     match characters.next() {
-        // A reference already.
+        // The value already starts with a reference.
         Some('&') => guarded.push('&'),
         Some(first) => push_reference(&mut guarded, first),
         None => guarded.push_str("&#;"),
@@ -78,7 +79,7 @@ fn push_reference(text: &mut String, character: char) {
     text.push_str(&format!("&#{};", u32::from(character)));
 }
 
-/// A value with its references resolved.
+/// Resolves the references in a value.
 pub(super) fn plain(escaped: &str) -> String {
     let mut plain = String::with_capacity(escaped.len());
     let mut rest = escaped;

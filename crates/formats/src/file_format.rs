@@ -1,4 +1,4 @@
-//! Which kind of file a text is, by its content alone: names and endings say nothing.
+//! Detects the format of a file from its content alone; file names and extensions are ignored.
 
 use super::{execution_spec, frontmatter, plan};
 use lockgate_engine::spec::code::ProblemCode;
@@ -6,10 +6,10 @@ use lockgate_engine::spec::includes::Includes;
 use lockgate_engine::spec::reader::{Report, SUCCESSOR_KEYS};
 use lockgate_engine::spec::{self, Read};
 
-/// The kinds of files that are told apart.
+/// The formats that [`detect`] distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A workflow file; also whatever is nothing else, so that it is told what is wrong with it as one.
+    /// A workflow file. Unrecognized text counts as one too, so that its errors are reported against this format.
     Workflow,
     /// A `PLAN.md`.
     Plan,
@@ -22,7 +22,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The word for it.
+    /// The name of the format in JSON and messages.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Workflow => "workflow",
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// What people call such a file.
+    /// The noun for such a file in messages.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Workflow => "workflow",
@@ -45,13 +45,13 @@ impl Format {
     }
 }
 
-/// Keys that only an EXECUTION-SPEC has at its top.
+/// Top-level keys that only an EXECUTION-SPEC has.
 const SPEC_KEYS: [&str; 2] = ["workstreams", "execution_phases"];
 
-/// Keys that only a plan has at its top.
+/// Top-level keys that only a plan has.
 const PLAN_KEYS: [&str; 2] = ["plan", "must_haves"];
 
-/// Keys of a pipeline's state file; two of them make one.
+/// Keys of a pipeline's state file; two of them identify one.
 const STATE_KEYS: [&str; 9] = [
     "prd",
     "prd_id",
@@ -64,7 +64,7 @@ const STATE_KEYS: [&str; 9] = [
     "status",
 ];
 
-/// Tells what kind of file a text is.
+/// Detects the format of a file.
 pub fn detect(source: &str) -> Format {
     let text = source.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('{') {
@@ -85,16 +85,14 @@ pub fn detect(source: &str) -> Format {
     if keys.any(|key| SUCCESSOR_KEYS.contains(&key)) { Format::Successor } else { Format::Workflow }
 }
 
-/// What came of reading a file, and the kind that it was taken for.
+/// The result of reading a file, and the format it was read as.
 #[derive(Clone, Debug)]
 pub struct ReadFile {
-    /// The kind.
     pub format: Format,
-    /// What it says.
     pub read: Read,
 }
 
-/// Reads a file of any kind that can be run, and says everything that is wrong with it.
+/// Reads a file of any runnable format and reports everything that is wrong with it.
 pub fn read_with_includes(source: &str, includes: &mut dyn Includes) -> ReadFile {
     let format = detect(source);
     let read = match format {
@@ -104,7 +102,7 @@ pub fn read_with_includes(source: &str, includes: &mut dyn Includes) -> ReadFile
         Format::PipelineState => cannot_run(
             source,
             format,
-            "check it with `lockgate check`; a pipeline is run from its EXECUTION-SPEC, and gone on with by `lockgate import`",
+            "check it with `lockgate check`; start a pipeline from its EXECUTION-SPEC, or continue this one with `lockgate import`",
         ),
     };
     ReadFile { format, read }
@@ -112,7 +110,7 @@ pub fn read_with_includes(source: &str, includes: &mut dyn Includes) -> ReadFile
 
 fn cannot_run(source: &str, format: Format, help: &str) -> Read {
     let mut report = Report::default();
-    report.error(ProblemCode::NotAWorkflow, &(0..0), format!("this is a {}, and no workflow", format.noun())).help(help);
+    report.error(ProblemCode::NotAWorkflow, &(0..0), format!("this is a {}, not a workflow", format.noun())).help(help);
     Read { workflow: None, problems: report.finish(source) }
 }
 

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 /// The two parts of a Markdown file.
 pub(crate) struct Frontmatter<'a> {
-    /// The YAML, from the first byte of the file on: the line of `---` begins a document, and places in it are places in the file.
+    /// The YAML, starting at the first byte of the file: the line of `---` starts a YAML document, so positions in it are positions in the file.
     pub(crate) yaml: &'a str,
-    /// The Markdown after it.
+    /// The Markdown after the frontmatter.
     pub(crate) body: &'a str,
 }
 
-/// Takes a file apart; nothing where it has no frontmatter that is closed.
+/// Splits a file into its parts; `None` if it has no closed frontmatter.
 pub(crate) fn split(source: &str) -> Option<Frontmatter<'_>> {
     let mut lines = lines(source.strip_prefix('\u{feff}').unwrap_or(source));
     let shift = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -22,7 +22,7 @@ pub(crate) fn split(source: &str) -> Option<Frontmatter<'_>> {
     Some(Frontmatter { yaml: &source[..close.start + shift], body: &source[close.end + shift..] })
 }
 
-/// The keys at the left margin of a YAML text, as far as that is seen without reading it whole.
+/// The keys at the left margin of a YAML text, found without parsing it.
 pub(crate) fn top_keys(yaml: &str) -> impl Iterator<Item = &str> + Clone {
     lines(yaml).filter_map(|(_, line)| {
         let (key, rest) = line.split_once(':')?;
@@ -33,7 +33,7 @@ pub(crate) fn top_keys(yaml: &str) -> impl Iterator<Item = &str> + Clone {
     })
 }
 
-/// The lines of a text without their line breaks, each with its bytes, line break included.
+/// The lines of a text without their line breaks, each with its byte range including the line break.
 pub(crate) fn lines(source: &str) -> impl Iterator<Item = (Range<usize>, &str)> + Clone {
     let mut start = 0;
     source.split_inclusive('\n').map(move |line| {

@@ -1,7 +1,7 @@
-//! The block with which an agent says that it has reached a checkpoint, and what is done so far.
+//! The block in which an agent reports that it has reached a checkpoint, and what it has completed so far.
 //!
-//! Written exactly as the checkpoint protocol has it; read as agents write it: with prose around it, in a code fence,
-//! without the bold marks, with other columns. What is written reads back as it was.
+//! Rendering follows the checkpoint protocol exactly. Parsing accepts what agents write: prose around the block, a code fence,
+//! missing bold marks, other columns. A rendered block parses back unchanged.
 
 mod options;
 
@@ -11,12 +11,12 @@ use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, Handov
 use lockgate_engine::spec::workflow::question::DecisionOption;
 pub use options::MAX_OPTIONS;
 
-/// How much of a text is looked at: its end, since the last block counts.
+/// Only this many bytes at the end of a text are searched, because the last block counts.
 pub const MAX_BYTES: usize = 1 << 20;
 
-/// The block as the protocol has it.
+/// Renders the block as the protocol defines it.
 pub fn render(handover: &Handover) -> String {
-    // The options are listed in the details.
+    // The details already list the options.
     let Handover { kind, plan, done, total, completed, current, details, awaiting, options: _ } = handover;
     let line = |key: &str, value: &str| format!("**{key}:** {value}").trim_end().to_owned();
     let lines = [
@@ -46,7 +46,7 @@ pub fn render(handover: &Handover) -> String {
     lines.join("\n").trim_end().to_owned() + "\n"
 }
 
-/// The options that the details and the request of a handover list, each with an id of its own; none where it asks for no decision.
+/// The options listed in the details and the request of a handover, each with a unique id; none if it does not ask for a decision.
 pub fn options(kind: HandoverKind, details: &str, awaiting: &str) -> Vec<DecisionOption> {
     match kind {
         HandoverKind::Decision => options::read(details, awaiting),
@@ -54,7 +54,7 @@ pub fn options(kind: HandoverKind, details: &str, awaiting: &str) -> Vec<Decisio
     }
 }
 
-/// The last block in a text; nothing when there is none. Any text can be given, and nothing in it is acted upon.
+/// Finds the last block in a text. The text is only read: nothing in it is executed.
 pub fn parse(text: &str) -> Option<Handover> {
     let mut from = text.len().saturating_sub(MAX_BYTES);
     while !text.is_char_boundary(from) {
@@ -62,28 +62,27 @@ pub fn parse(text: &str) -> Option<Handover> {
     }
     let lines: Vec<&str> = text[from..].split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     let mut fenced = false;
-    let mut begins: Vec<(usize, bool)> = Vec::new();
+    let mut headings: Vec<(usize, bool)> = Vec::new();
     let mut only = Vec::new();
     for (index, line) in lines.iter().enumerate() {
         if is_fence(line) {
             fenced = !fenced;
         } else if Heading::of(line) == Some(Heading::Reached) {
-            begins.push((index, fenced));
-            // More words than these are a sentence about it.
+            headings.push((index, fenced));
+            // A heading with more words is a sentence about checkpoints.
             only.push(!fenced && is_only_heading(line));
         }
     }
     let mut end = lines.len();
-    for ((begin, fenced), only) in begins.into_iter().zip(only).rev() {
-        if let Some(handover) = block(&lines[begin + 1..end], fenced, only) {
+    for ((start, fenced), only) in headings.into_iter().zip(only).rev() {
+        if let Some(handover) = block(&lines[start + 1..end], fenced, only) {
             return Some(handover);
         }
-        end = begin;
+        end = start;
     }
     None
 }
 
-/// The protocol's word for a kind of checkpoint.
 const fn kind_word(kind: HandoverKind) -> &'static str {
     match kind {
         HandoverKind::Verify => "human-verify",
@@ -92,7 +91,6 @@ const fn kind_word(kind: HandoverKind) -> &'static str {
     }
 }
 
-/// The protocol's words for the status of a task.
 const fn status_words(status: HandoverStatus) -> &'static str {
     match status {
         HandoverStatus::Blocked => "blocked",
@@ -113,8 +111,8 @@ enum Heading {
 
 impl Heading {
     fn of(line: &str) -> Option<Self> {
-        // What colours a terminal is no part of a heading.
-        let plain = if line.contains('\u{1b}') { without_colours(line) } else { String::new() };
+        // Terminal colors are not part of a heading.
+        let plain = if line.contains('\u{1b}') { without_colors(line) } else { String::new() };
         let line = if plain.is_empty() { line.trim() } else { plain.trim() };
         if line == "CHECKPOINT REACHED" {
             return Some(Self::Reached);
@@ -125,20 +123,20 @@ impl Heading {
             return None;
         }
         let name = after.trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, '*' | ':' | '#')).to_lowercase();
-        // In bold stands many a sentence; only the words themselves are a heading.
-        let begins = |words: &str| {
+        // Agents set whole sentences in bold; only these exact words are a heading.
+        let is_named = |words: &str| {
             let rest = name.strip_prefix(words);
             rest.is_some_and(|rest| rest.is_empty() || (!is_bold && !rest.starts_with(char::is_alphanumeric)))
         };
-        if begins("checkpoint reached") {
+        if is_named("checkpoint reached") {
             Some(Self::Reached)
-        } else if begins("completed tasks") || begins("completed task") {
+        } else if is_named("completed tasks") || is_named("completed task") {
             Some(Self::Completed)
-        } else if begins("current task") {
+        } else if is_named("current task") {
             Some(Self::Current)
-        } else if begins("checkpoint details") {
+        } else if is_named("checkpoint details") {
             Some(Self::Details)
-        } else if begins("awaiting") {
+        } else if is_named("awaiting") {
             Some(Self::Awaiting)
         } else {
             None
@@ -146,7 +144,7 @@ impl Heading {
     }
 }
 
-/// Whether what is awaited ends with this line: something else begins.
+/// Whether the awaited input ends before this line because a new section starts.
 fn ends_awaiting(line: &str) -> bool {
     let after = line.trim_start().trim_start_matches('#');
     let is_heading = after.len() < line.trim_start().len() && (after.is_empty() || after.starts_with([' ', '\t']));
@@ -158,7 +156,7 @@ fn is_fence(line: &str) -> bool {
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// Reads what follows a heading, up to the next block.
+/// Parses the lines after a heading, up to the next block.
 fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
     let mut parts: [Option<(usize, usize)>; 5] = [Some((0, lines.len())), None, None, None, None];
     let mut open = 0;
@@ -186,13 +184,13 @@ fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
     let (head, stopped) = (Keys::of(part(0)), Keys::of(part(2)));
     let word = head.value("type").or(stopped.value("type"));
     let said = stopped.value("status").or(head.value("status"));
-    // The format itself, shown to somebody.
+    // This is a description of the format, not a block.
     if word.is_some_and(|word| word.contains('|')) {
         return None;
     }
     let status = said.map(status);
     if word.is_none() && status.is_none() && parts[1..].iter().all(Option::is_none) {
-        // An agent that says no more than that it has stopped has stopped; what it shows in a fence it only shows.
+        // An agent that prints only the heading has stopped. In a code fence the heading is only an example.
         return only.then(|| stopped_there(lines));
     }
     let kind = word.and_then(kind).unwrap_or(match status {
@@ -227,13 +225,13 @@ fn block(lines: &[&str], fenced: bool, only: bool) -> Option<Handover> {
 
 /// Whether a line is the heading of a block and nothing else.
 fn is_only_heading(line: &str) -> bool {
-    let line = without_colours(line);
+    let line = without_colors(line);
     line.trim()
         .trim_matches(|sign: char| sign.is_whitespace() || matches!(sign, '*' | ':' | '#'))
         .eq_ignore_ascii_case("checkpoint reached")
 }
 
-/// A block of which there is only the heading: what follows it is what the person is told.
+/// A handover of which there is only the heading: the lines after it become the details for the person.
 fn stopped_there(lines: &[&str]) -> Handover {
     let details = from_block(lines, |line| Heading::of(line).is_some());
     let current =
@@ -251,8 +249,8 @@ fn stopped_there(lines: &[&str]) -> Handover {
     }
 }
 
-/// A line without the sequences that steer a terminal.
-fn without_colours(line: &str) -> String {
+/// Removes terminal escape sequences from a line.
+fn without_colors(line: &str) -> String {
     let mut parts = line.split('\u{1b}');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -262,7 +260,7 @@ fn without_colours(line: &str) -> String {
     plain
 }
 
-/// Lines of `**Key:** value`, with or without the marks.
+/// Lines of `**Key:** value`, with or without the bold marks.
 struct Keys<'a> {
     pairs: Vec<(String, &'a str)>,
 }
@@ -277,7 +275,7 @@ impl<'a> Keys<'a> {
             let key = key.trim_matches(|sign: char| sign == '*' || sign.is_whitespace());
             let value = match value.strip_prefix("**") {
                 Some(value) => value,
-                // All of the line is bold.
+                // The whole line is bold.
                 None if is_open => value.trim_end().strip_suffix("**").unwrap_or(value),
                 None => value,
             };
@@ -290,7 +288,6 @@ impl<'a> Keys<'a> {
         self.pairs.iter().find(|(given, _)| given.eq_ignore_ascii_case(key)).map(|(_, value)| *value)
     }
 
-    /// The number and the name of the task.
     fn task(&self) -> Option<(String, String)> {
         self.pairs.iter().find_map(|(key, value)| {
             let rest = key.get(..4).filter(|word| word.eq_ignore_ascii_case("task")).map(|_| &key[4..])?;

@@ -1,75 +1,62 @@
-//! JSON with the place of every value, read under limits: how large, how deep, how much.
+//! JSON with the position of every value, parsed within limits on size, depth and number of values.
 
 use serde_json::{Map, Number, Value};
 use std::ops::Range;
 
-/// How deep lists and maps may be nested.
+/// The maximum nesting depth of lists and objects.
 pub const MAX_DEPTH: usize = 64;
-/// How many values a file may hold.
+/// The maximum number of values in a file.
 pub const MAX_VALUES: usize = 200_000;
-/// How long a file may be.
+/// The maximum size of a file.
 pub const MAX_BYTES: usize = 4 << 20;
 
-/// A value, with the bytes of the file that it was made from.
+/// A value and the bytes of the file that it was parsed from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// Where it stands.
     pub span: Range<usize>,
-    /// What it is.
     pub content: Content,
 }
 
-/// What a value is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Nothing.
     Null,
-    /// A truth value.
     Boolean(bool),
-    /// A number.
     Number(Number),
-    /// Text.
     Text(String),
-    /// Values in order.
     List(Vec<Placed>),
-    /// Values by name, in the order of the file. A name that is given twice stands there twice; the last one counts.
+    /// Entries in the order of the file. A repeated key is kept; the last value counts.
     Map(Vec<Entry>),
 }
 
-/// A name and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The name.
     pub key: String,
-    /// Where the name stands.
     pub key_span: Range<usize>,
-    /// The value.
     pub value: Placed,
 }
 
-/// Why a text is no JSON that can be used.
+/// Why a text is not usable JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct JsonError {
-    /// What is wrong.
     pub message: String,
-    /// The byte at which that was seen.
+    /// The byte offset of the error.
     pub at: usize,
 }
 
 impl Placed {
-    /// The value of a name in a map; nothing where it is no map, has no such name, or holds nothing under it.
+    /// The value of a key. `None` if this is not an object, has no such key, or the value is `null`.
     pub fn get(&self, key: &str) -> Option<&Self> {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// The same with the name's own place.
+    /// Like [`Self::get`], with the key and its position.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         let found = self.entries().iter().rev().find(|entry| entry.key == key);
         found.filter(|entry| entry.value.content != Content::Null)
     }
 
-    /// The entries of a map; none where it is none.
+    /// The entries of an object; empty for other values.
     pub fn entries(&self) -> &[Entry] {
         match &self.content {
             Content::Map(entries) => entries,
@@ -77,7 +64,6 @@ impl Placed {
         }
     }
 
-    /// The text, where it is text.
     pub fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text),
@@ -85,7 +71,6 @@ impl Placed {
         }
     }
 
-    /// The values of a list; nothing where it is none.
     pub fn items(&self) -> Option<&[Self]> {
         match &self.content {
             Content::List(items) => Some(items),
@@ -93,19 +78,19 @@ impl Placed {
         }
     }
 
-    /// What it is, for messages.
+    /// The kind of value, for messages.
     pub fn kind(&self) -> &'static str {
         match self.content {
-            Content::Null => "nothing",
-            Content::Boolean(_) => "a truth value",
+            Content::Null => "null",
+            Content::Boolean(_) => "a boolean",
             Content::Number(_) => "a number",
-            Content::Text(_) => "text",
+            Content::Text(_) => "a string",
             Content::List(_) => "a list",
             Content::Map(_) => "an object",
         }
     }
 
-    /// The same without places, in the same order.
+    /// Converts to a plain value, without positions.
     pub fn to_value(&self) -> Value {
         match &self.content {
             Content::Null => Value::Null,
@@ -120,15 +105,15 @@ impl Placed {
     }
 }
 
-/// The line and the column, in characters, of a byte of a text; both counted from 1.
+/// The line and column of a byte offset, in characters and counted from 1.
 pub fn place(source: &str, offset: usize) -> (usize, usize) {
     lockgate_engine::spec::reader::place_of(source, offset)
 }
 
-/// Reads a text that holds one value.
+/// Parses a text that contains one value.
 pub fn parse(source: &str) -> Result<Placed, JsonError> {
     if source.len() > MAX_BYTES {
-        return Err(JsonError { message: format!("it has {} bytes, and {MAX_BYTES} are read", source.len()), at: 0 });
+        return Err(JsonError { message: format!("the file has {} bytes; the limit is {MAX_BYTES}", source.len()), at: 0 });
     }
     let start = if source.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut reader = Reader { source, at: start, depth: 0, values: 0 };
@@ -136,7 +121,7 @@ pub fn parse(source: &str) -> Result<Placed, JsonError> {
     let value = reader.value()?;
     reader.space();
     if reader.at < source.len() {
-        return Err(reader.error("something stands after the end"));
+        return Err(reader.error("unexpected text after the end"));
     }
     Ok(value)
 }
@@ -166,7 +151,7 @@ impl Reader<'_> {
     fn value(&mut self) -> Result<Placed, JsonError> {
         self.values += 1;
         if self.values > MAX_VALUES {
-            return Err(self.error(format!("it holds more than {MAX_VALUES} values")));
+            return Err(self.error(format!("the file has more than {MAX_VALUES} values")));
         }
         let start = self.at;
         let content = match self.peek() {
@@ -177,15 +162,15 @@ impl Reader<'_> {
             Some(b't') => self.word("true", Content::Boolean(true))?,
             Some(b'f') => self.word("false", Content::Boolean(false))?,
             Some(b'n') => self.word("null", Content::Null)?,
-            Some(_) => return Err(self.error("a value is expected here")),
-            None => return Err(self.error("it ends where a value is expected")),
+            Some(_) => return Err(self.error("expected a value")),
+            None => return Err(self.error("the file ends where a value is expected")),
         };
         Ok(Placed { span: start..self.at, content })
     }
 
     fn nested(&mut self, read: fn(&mut Self) -> Result<Content, JsonError>) -> Result<Content, JsonError> {
         if self.depth >= MAX_DEPTH {
-            return Err(self.error(format!("it is nested more than {MAX_DEPTH} levels deep")));
+            return Err(self.error(format!("the file is nested more than {MAX_DEPTH} levels deep")));
         }
         self.depth += 1;
         self.at += 1;
@@ -213,14 +198,14 @@ impl Reader<'_> {
         if !self.taken(b'}') {
             loop {
                 if self.peek() != Some(b'"') {
-                    return Err(self.error("a key in double quotes is expected here"));
+                    return Err(self.error("expected a key in double quotes"));
                 }
                 let start = self.at;
                 let key = self.string()?;
                 let key_span = start..self.at;
                 self.space();
                 if !self.taken(b':') {
-                    return Err(self.error("`:` is expected after a key"));
+                    return Err(self.error("expected `:` after a key"));
                 }
                 self.space();
                 entries.push(Entry { key, key_span, value: self.value()? });
@@ -232,18 +217,18 @@ impl Reader<'_> {
         Ok(Content::Map(entries))
     }
 
-    /// Whether a list or map ends here; else goes past the comma.
+    /// Whether a list or object ends here; otherwise skips the comma.
     fn ends(&mut self, close: u8) -> Result<bool, JsonError> {
         self.space();
         if self.taken(close) {
             return Ok(true);
         }
         if !self.taken(b',') {
-            return Err(self.error(format!("`,` or `{}` is expected here", char::from(close))));
+            return Err(self.error(format!("expected `,` or `{}`", char::from(close))));
         }
         self.space();
         if self.peek() == Some(close) {
-            return Err(self.error("a comma stands before the end"));
+            return Err(self.error("trailing comma"));
         }
         Ok(false)
     }
@@ -256,7 +241,7 @@ impl Reader<'_> {
 
     fn word(&mut self, word: &str, content: Content) -> Result<Content, JsonError> {
         if !self.source[self.at..].starts_with(word) {
-            return Err(self.error("a value is expected here"));
+            return Err(self.error("expected a value"));
         }
         self.at += word.len();
         Ok(content)
@@ -265,7 +250,7 @@ impl Reader<'_> {
     fn number(&mut self) -> Result<Content, JsonError> {
         let rest = &self.source[self.at..];
         let end = rest.find(|letter: char| !matches!(letter, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')).unwrap_or(rest.len());
-        let number = serde_json::from_str(&rest[..end]).map_err(|_| self.error("this is no number"))?;
+        let number = serde_json::from_str(&rest[..end]).map_err(|_| self.error("invalid number"))?;
         self.at += end;
         Ok(Content::Number(number))
     }
@@ -276,26 +261,26 @@ impl Reader<'_> {
         let mut end = start + 1;
         loop {
             match bytes.get(end) {
-                None => return Err(self.error("this text is not closed")),
+                None => return Err(self.error("unterminated string")),
                 Some(b'"') => break,
                 Some(b'\\') => end += 2,
                 Some(byte) if *byte < 0x20 => {
                     self.at = end;
-                    return Err(self.error("a control character stands in a text; write it as `\\n` or `\\t`"));
+                    return Err(self.error("control character in a string; escape it, for example as `\\n` or `\\t`"));
                 }
                 Some(_) => end += 1,
             }
         }
         let raw = &self.source[start..=end];
-        // Half of a surrogate pair means no character; other tools write it all the same.
+        // A lone surrogate is not a character, but other tools write it all the same.
         let text = serde_json::from_str(raw).or_else(|_| serde_json::from_str(&without_halves(raw)));
-        let text = text.map_err(|_| self.error("an escape in this text means nothing"))?;
+        let text = text.map_err(|_| self.error("invalid escape in a string"))?;
         self.at = end + 1;
         Ok(text)
     }
 }
 
-/// The text with `\ufffd` for every escaped half of a surrogate pair.
+/// Replaces every escaped lone surrogate with `\ufffd`.
 fn without_halves(raw: &str) -> String {
     let mut fixed = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -333,9 +318,9 @@ mod tests {
         let source = "\u{feff} {\"b\": [1, 2.50, -3e2], \"a\": {\"x\": null, \"y\": \"\\u00e4\\ud83d\\ude00\\n\"}, \"b\": true}";
         let root = parse(source).expect("JSON");
         assert_eq!(root.entries().iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["b", "a", "b"]);
-        assert_eq!(root.get("b").map(|value| &source[value.span.clone()]), Some("true"), "the last one counts");
+        assert_eq!(root.get("b").map(|value| &source[value.span.clone()]), Some("true"), "the last value counts");
         assert_eq!(root.get("a").and_then(|inner| inner.get("y")).and_then(Placed::text), Some("ä😀\n"));
-        assert_eq!(root.get("a").and_then(|inner| inner.get("x")), None, "nothing is absent");
+        assert_eq!(root.get("a").and_then(|inner| inner.get("x")), None, "null counts as absent");
         let expected: Value = serde_json::from_str(source.trim_start_matches('\u{feff}')).expect("JSON");
         assert_eq!(root.to_value(), expected);
     }
@@ -347,15 +332,15 @@ mod tests {
 
     #[test]
     fn a_json_syntax_error_has_a_position() {
-        assert_eq!(wrong(""), (0, "it ends where a value is expected".into()));
-        assert_eq!(wrong("{\"a\": 1,}"), (8, "a comma stands before the end".into()));
-        assert_eq!(wrong("{\"a\" 1}"), (5, "`:` is expected after a key".into()));
-        assert_eq!(wrong("{a: 1}"), (1, "a key in double quotes is expected here".into()));
-        assert_eq!(wrong("[1 2]"), (3, "`,` or `]` is expected here".into()));
-        assert_eq!(wrong("\"a"), (0, "this text is not closed".into()));
-        assert_eq!(wrong("\"a\\x\""), (0, "an escape in this text means nothing".into()));
-        assert_eq!(wrong("1 2"), (2, "something stands after the end".into()));
-        assert_eq!(wrong("01"), (0, "this is no number".into()));
+        assert_eq!(wrong(""), (0, "the file ends where a value is expected".into()));
+        assert_eq!(wrong("{\"a\": 1,}"), (8, "trailing comma".into()));
+        assert_eq!(wrong("{\"a\" 1}"), (5, "expected `:` after a key".into()));
+        assert_eq!(wrong("{a: 1}"), (1, "expected a key in double quotes".into()));
+        assert_eq!(wrong("[1 2]"), (3, "expected `,` or `]`".into()));
+        assert_eq!(wrong("\"a"), (0, "unterminated string".into()));
+        assert_eq!(wrong("\"a\\x\""), (0, "invalid escape in a string".into()));
+        assert_eq!(wrong("1 2"), (2, "unexpected text after the end".into()));
+        assert_eq!(wrong("01"), (0, "invalid number".into()));
     }
 
     #[test]

@@ -1,21 +1,21 @@
-//! Files and blocks that people, agents and other tools write and read. The engine knows none of them: they become its workflows and
-//! handovers when they are read, and are rendered from its state.
+//! Files and blocks that people, agents and other tools exchange with Lockgate. The engine does not know these formats: this crate
+//! parses them into workflows and handovers, and renders them from the engine's state.
 //!
-//! | module | what it reads or writes |
+//! | module | reads or writes |
 //! | --- | --- |
-//! | [`file_format`] | which kind of file a text is, and its workflow, whatever the kind |
+//! | [`file_format`] | the format of a file, detected from its content, and the workflow in it |
 //! | [`plan`] | `PLAN.md` files: frontmatter, sections and `<task>` blocks |
 //! | [`execution_spec`] | EXECUTION-SPEC files: Markdown with workstreams, phases and gates in YAML |
-//! | [`pipeline`] | the state file of a pipeline: what it says, and its text |
-//! | [`handover`] | the block with which an agent says that it has reached a checkpoint |
-//! | [`continuation`] | the block that the agent gets that goes on after it |
+//! | [`pipeline`] | the state file of a pipeline |
+//! | [`handover`] | the block in which an agent reports that it has reached a checkpoint |
+//! | [`continuation`] | the block that the next agent receives after a checkpoint |
 //! | `completed_tasks` | the table of completed tasks in both |
-//! | [`output_position`] | where the output of a tool says that something is wrong |
-//! | [`json`] | JSON with the place of every value, under limits |
-//! | `frontmatter` | the YAML at the top of a Markdown file, and what follows it |
-//! | `escape` | how values stand in these blocks without breaking them |
+//! | [`output_position`] | the file and line of the first error in a tool's output |
+//! | [`json`] | JSON with the position of every value, within size limits |
+//! | `frontmatter` | the YAML at the top of a Markdown file, and the body after it |
+//! | `escape` | escaping that keeps values from breaking these blocks |
 //!
-//! All of them read any text without failing, in time that grows with its length; what is odd about it is told.
+//! Every parser accepts any text without failing, in time linear in its length, and reports whatever is unusual about it.
 
 mod completed_tasks;
 pub mod continuation;

@@ -132,7 +132,8 @@ async fn refused(
     if now.is_none() && known_option(row, option).is_none() {
         let labels: Vec<String> =
             options(row).iter().enumerate().map(|(at, (_, label))| format!("{}. {label}", at + 1)).collect();
-        let error = Error::new(Code::OptionNotFound, format!("{option:?} is no option of hold {hold}, which no longer waits"));
+        let error =
+            Error::new(Code::OptionNotFound, format!("{option:?} is not an option of hold {hold}, which is no longer open"));
         return Err(if labels.is_empty() { error } else { error.help(format!("its options were\n{}", labels.join("\n"))) });
     }
     match refusal {

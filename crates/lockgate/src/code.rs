@@ -1,32 +1,32 @@
-//! What can keep Lockgate from doing what was asked, as a closed list.
+//! The codes of command errors, as a closed list.
 //!
-//! What can be wrong with a workflow file is a list of its own: [`ProblemCode`](lockgate_engine::spec::code::ProblemCode).
+//! Problems in workflow files have their own list: [`ProblemCode`](lockgate_engine::spec::code::ProblemCode).
 //! Each code of both lists has a page in `docs/errors/`.
 
 lockgate_engine::codes! {
-    /// Why something could not be done. The texts are stable: programs and people rely on them.
+    /// Why a command failed. The texts are stable, because programs match on them.
     pub enum Code {
-        /// The words of the command line are wrong.
+        /// The command line or an environment variable is wrong.
         InvalidUsage = "invalid-usage",
-        /// There is no code of that name.
+        /// `lockgate explain` does not know the code.
         UnknownCode = "unknown-code",
-        /// The program cannot start.
+        /// The program cannot start, because the operating system refuses a resource.
         StartupFailed = "startup-failed",
-        /// There is no project here.
+        /// Neither this directory nor any above it is a project.
         ProjectNotFound = "project-not-found",
-        /// The root is no folder.
+        /// The root directory does not exist.
         RootNotFound = "root-not-found",
-        /// Something else stands where a folder is needed.
+        /// Another file occupies a path where Lockgate needs a directory.
         PathOccupied = "path-occupied",
-        /// A file or folder cannot be written.
+        /// A file or directory cannot be written.
         Unwritable = "unwritable",
-        /// The settings cannot be used.
+        /// The settings file cannot be read or has an error.
         InvalidSettings = "invalid-settings",
-        /// A file is not there or cannot be read.
+        /// A file does not exist or cannot be read.
         UnreadableFile = "unreadable-file",
-        /// A folder, a pipe or a device where a file is needed.
+        /// A path names a directory, a pipe or a device, and a file is needed.
         NotAFile = "not-a-file",
-        /// A file is larger than any of its kind.
+        /// A file is larger than the limit for workflow files.
         FileTooLarge = "file-too-large",
         /// A file is not UTF-8 text.
         NotText = "not-text",
@@ -34,145 +34,145 @@ lockgate_engine::codes! {
         NotJson = "not-json",
         /// The workflow file has errors.
         InvalidWorkflow = "invalid-workflow",
-        /// The files of a run's definition have changed.
+        /// The files of a run's definition have changed since the run started.
         DefinitionChanged = "definition-changed",
-        /// No agent is configured for a task that needs one.
+        /// A task needs an agent, and none is configured.
         AgentNotConfigured = "agent-not-configured",
-        /// An input is missing, or is not what it must be.
+        /// An input is missing or has the wrong type.
         InvalidInput = "invalid-input",
-        /// The folder for outputs cannot be used.
+        /// The output directory is not inside the root.
         InvalidOutputDir = "invalid-output-dir",
-        /// `--var` gives no variable a value.
+        /// `--var` is not `NAME=VALUE`, or names a variable twice.
         InvalidVar = "invalid-var",
-        /// An answer in advance fits nothing.
+        /// A preset answer names a phase, task or option that does not exist.
         InvalidPreset = "invalid-preset",
-        /// A file of cases cannot be used.
+        /// A file of test cases has an error.
         InvalidTestFile = "invalid-test-file",
-        /// There is no such run.
+        /// No run has this id or feature.
         RunNotFound = "run-not-found",
-        /// There is no such hold.
+        /// No hold has this id.
         HoldNotFound = "hold-not-found",
-        /// There is no such task or gate.
+        /// The workflow has no such task or gate.
         TaskNotFound = "task-not-found",
-        /// There is no such attempt.
+        /// The task or gate has no such attempt.
         AttemptNotFound = "attempt-not-found",
         /// The hold has no such option.
         OptionNotFound = "option-not-found",
         /// The hold has no such revision.
         RevisionNotFound = "revision-not-found",
-        /// A name fits several things.
+        /// A name or the start of an id matches several things.
         AmbiguousName = "ambiguous-name",
         /// Only a person may do this.
         PersonRequired = "person-required",
-        /// What runs inside a task may not decide.
+        /// A command that runs inside a task may not do this.
         InsideTask = "inside-task",
-        /// Without a terminal nobody may decide.
+        /// The project requires a controlling terminal to do this.
         TerminalRequired = "terminal-required",
-        /// The hold no longer waits.
+        /// The hold is no longer open.
         HoldClosed = "hold-closed",
-        /// The same answer was given before.
+        /// The same answer is already recorded.
         AlreadyAnswered = "already-answered",
-        /// Another answer was given before.
+        /// A different answer is already recorded.
         AnswerConflict = "answer-conflict",
-        /// The hold has been opened again since.
+        /// The hold was reopened after the revision that was answered.
         StaleRevision = "stale-revision",
-        /// The answer must say which revision was seen.
+        /// The hold shows files, so the answer must name the revision.
         RevisionRequired = "revision-required",
-        /// The option means nothing without words.
+        /// The option requires feedback.
         FeedbackRequired = "feedback-required",
-        /// A person gave the answer, so it stands.
+        /// A person gave the answer, so it cannot be changed.
         AnsweredByPerson = "answered-by-person",
-        /// The task or gate is not in the phase under way.
+        /// The task or gate is not in the current phase.
         NotInCurrentPhase = "not-in-current-phase",
         /// The task or gate is running.
         TaskRunning = "task-running",
-        /// The task or gate is done.
+        /// The task or gate is already done.
         TaskDone = "task-done",
-        /// The task or gate has not run yet.
+        /// The task or gate has not started, or the hold has no answer yet.
         NotStarted = "not-started",
-        /// The task or gate will be tried again already.
+        /// The task or gate is already scheduled to run again.
         RetryPending = "retry-pending",
-        /// Whoever skips something says why.
+        /// Skipping a task or gate requires a reason.
         ReasonRequired = "reason-required",
-        /// The run has ended for good.
+        /// The run has ended and cannot be changed.
         RunEnded = "run-ended",
         /// Another process drives the run.
         DrivenElsewhere = "driven-elsewhere",
-        /// Another process took the run over.
+        /// Another process has taken the run over.
         TakenOver = "taken-over",
-        /// The process could not renew its lease on the run.
+        /// The process could not renew its lease on the run in time.
         LeaseLost = "lease-lost",
-        /// What was left running could not be ended.
+        /// Processes of an interrupted attempt are still running and cannot be stopped.
         OrphansRunning = "orphans-running",
-        /// A run was left to the background, and nothing drives it there.
+        /// The process that should drive a run in the background did not start or exited.
         BackgroundFailed = "background-failed",
-        /// The project is no longer where it was.
+        /// The project was moved or deleted while a process drove its runs.
         RootMoved = "root-moved",
-        /// A log cannot be read.
+        /// A log file cannot be read.
         UnreadableLog = "unreadable-log",
-        /// There is no database.
+        /// The project has no database.
         DatabaseNotFound = "database-not-found",
-        /// There is no room left.
+        /// The disk is full.
         DiskFull = "disk-full",
-        /// The database cannot be written.
+        /// The database is read-only.
         DatabaseReadOnly = "database-read-only",
-        /// Another process keeps the database locked.
+        /// Another process holds the lock of the database.
         DatabaseLocked = "database-locked",
-        /// The database is damaged.
+        /// The database is damaged, or the file is not a database of Lockgate.
         DatabaseCorrupt = "database-corrupt",
         /// Commits that were recorded are missing from the database.
         CommitsMissing = "commits-missing",
-        /// The database or server said something else.
+        /// The database or its server reported an error that has no code of its own.
         DatabaseError = "database-error",
-        /// A later release wrote this.
+        /// A newer release of Lockgate wrote the data.
         NewerFormat = "newer-format",
-        /// A history cannot be read.
+        /// The history of a run cannot be read.
         HistoryCorrupt = "history-corrupt",
-        /// A stored value is missing.
+        /// A value that a history refers to is missing.
         StoredValueMissing = "stored-value-missing",
-        /// The store is not as it was written.
+        /// `lockgate verify` found differences in the database.
         IntegrityError = "integrity-error",
-        /// It is not known whether something was recorded.
+        /// It is unknown whether a commit was recorded.
         OutcomeUnknown = "outcome-unknown",
-        /// A mistake in Lockgate.
+        /// A bug in Lockgate.
         InternalError = "internal-error",
-        /// The file is there already.
+        /// The file already exists.
         FileExists = "file-exists",
-        /// There is a database already.
+        /// The project already has a database.
         DatabaseExists = "database-exists",
         /// A process drives runs of the database.
         DatabaseInUse = "database-in-use",
-        /// The runs are kept in PostgreSQL.
+        /// The command works only with SQLite, and the runs are in PostgreSQL.
         SqliteOnly = "sqlite-only",
-        /// There is no such worktree.
+        /// The run or task has no worktree.
         WorktreeNotFound = "worktree-not-found",
-        /// Changes that were not committed stand in the way.
+        /// Uncommitted changes prevent a merge.
         UncommittedChanges = "uncommitted-changes",
-        /// A branch cannot be merged without a person.
+        /// A branch conflicts with the root's branch.
         MergeConflict = "merge-conflict",
-        /// Commits or changes would be lost.
+        /// Removing a worktree would lose commits or changes.
         WorkWouldBeLost = "work-would-be-lost",
-        /// The run can still go on.
+        /// The run has not ended and still needs its worktree.
         RunNotEnded = "run-not-ended",
-        /// Git could not do what was asked.
+        /// Git failed.
         GitError = "git-error",
-        /// The run is no pipeline.
+        /// The run is not a pipeline.
         NotAPipeline = "not-a-pipeline",
-        /// There is a run or a state file of the pipeline already.
+        /// The pipeline already has a run or a state file.
         PipelineExists = "pipeline-exists",
-        /// A review cannot be taken as it is.
+        /// A review of a pipeline is not accepted.
         ReviewRejected = "review-rejected",
-        /// A review lets nothing begin.
+        /// The review says that the pipeline must not start.
         BlockedByReview = "blocked-by-review",
-        /// Somebody must say how a pipeline goes on.
+        /// Resuming the pipeline requires `--fixed`, `--continue` or `--restart`.
         ResumeFlagRequired = "resume-flag-required",
-        /// A file is no state file of a pipeline.
+        /// A state file does not identify its pipeline, or disagrees with its specification.
         InvalidStateFile = "invalid-state-file",
-        /// A state file cannot be written or read.
+        /// A state file cannot be written.
         StateFileError = "state-file-error",
-        /// The file is no backup.
+        /// The file is a database in use, not a backup.
         NotABackup = "not-a-backup",
-        /// The backup is not as it was written.
+        /// The backup is damaged.
         BackupCorrupt = "backup-corrupt",
     }
 }

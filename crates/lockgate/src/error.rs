@@ -1,4 +1,4 @@
-//! Why the library could not do what was asked: a code that programs rely on, one message, and what to do next.
+//! The error type of the library: a stable code for programs, a message, and suggestions for what to do next.
 
 use crate::code::Code;
 use crate::view;
@@ -15,7 +15,9 @@ use lockgate_runner::root::RootError;
 use lockgate_runner::start::WorkflowFileError;
 use lockgate_store::StoreError;
 
-/// Why something could not be done.
+/// An error with a stable code, a message and suggestions.
+///
+/// [`Display`](std::fmt::Display) prints the message alone; the suggestions are in [`Error::suggestions`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -25,26 +27,26 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with this code and message.
+    /// Creates an error without suggestions.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), help: Vec::new() }
     }
 
-    /// Why something was refused in a run, with the commands that lead on from there.
+    /// Converts a refusal and adds the command to run next, with the id of the run filled in.
     pub fn refused_in(run: &RunId, refusal: Refusal) -> Self {
         let run = run.as_str();
         let next = if matches!(refusal, Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. }) {
-            Some(("keep the definition as it was", resume_command(run, ["--changed", "keep"])))
+            Some(("keep the original definition", resume_command(run, ["--changed", "keep"])))
         } else if matches!(refusal, Refusal::AnswerUnchecked { .. }) {
             Some(("apply the answer first", resume_command(run, ["--changed", "keep"])))
         } else if matches!(refusal, Refusal::NotReviewed | Refusal::ReviewsSpent { .. }) {
-            Some(("override it", format!("{} \"…\"", lockgate(["review", run, "--override"]))))
+            Some(("override the review", format!("{} \"…\"", lockgate(["review", run, "--override"]))))
         } else if matches!(refusal, Refusal::ReviewStands { .. }) {
-            Some(("go on", resume_command(run, [])))
+            Some(("continue the run", resume_command(run, [])))
         } else if let Refusal::NotStarted { address } = &refusal {
             Some(("skip it", format!("{} --reason \"…\"", lockgate(["skip", run, address]))))
         } else if matches!(refusal, Refusal::NotAPipeline | Refusal::NotInCurrentPhase { .. }) {
-            Some(("see where the run is", lockgate(["status", run])))
+            Some(("see the state of the run", lockgate(["status", run])))
         } else if matches!(refusal, Refusal::StepRunning { .. }) {
             Some(("cancel the run", lockgate(["cancel", run])))
         } else {
@@ -57,17 +59,17 @@ impl Error {
         }
     }
 
-    /// Adds a suggestion.
+    /// Adds a suggestion; each one is printed after `help:`.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
     }
 
-    /// The same as an error of another kind, at a position of a file.
+    /// Replaces the code, and puts the position in a file before the message.
     #[must_use]
-    pub fn placed(self, code: Code, place: &str) -> Self {
-        Self { code, message: format!("{place}: {}", self.message), ..self }
+    pub fn placed(self, code: Code, position: &str) -> Self {
+        Self { code, message: format!("{position}: {}", self.message), ..self }
     }
 
     /// What happened, without the suggestions.
@@ -75,12 +77,12 @@ impl Error {
         &self.message
     }
 
-    /// What kind of error it is.
+    /// The stable code, which `lockgate explain` describes.
     pub fn code(&self) -> Code {
         self.code
     }
 
-    /// What to do next, one suggestion each.
+    /// What to do next, as separate suggestions.
     pub fn suggestions(&self) -> &[String] {
         &self.help
     }
@@ -106,7 +108,7 @@ impl From<StoreError> for Error {
         match error {
             StoreError::CommitsMissing { .. } => converted
                 .help("restore a backup with `lockgate restore FILE --force`")
-                .help("or accept the loss with `lockgate verify --accept-missing`: work that finished after it runs again"),
+                .help("or accept the loss with `lockgate verify --accept-missing`: work in the missing commits runs again"),
             StoreError::Gone(_) => converted.help("continue with `lockgate resume` where the project is now"),
             StoreError::NotFound(_)
             | StoreError::NoRun(_)
@@ -209,7 +211,7 @@ impl From<DriveError> for Error {
         match error {
             DriveError::DrivenBy { ref run, .. } => {
                 let help = format!(
-                    "it goes on there; look at it with `lockgate status {run}`; `lockgate inbox` says how to answer what waits"
+                    "that process continues the run; see its state with `lockgate status {run}`, and answer its open holds with `lockgate inbox`"
                 );
                 Self::new(Code::DrivenElsewhere, error.to_string()).help(help)
             }
@@ -232,22 +234,24 @@ impl From<Refusal> for Error {
         let message = refusal.to_string();
         match refusal {
             Refusal::PersonRequired { .. } => {
-                Self::new(Code::PersonRequired, message).help("a person does this from a terminal outside any task")
+                Self::new(Code::PersonRequired, message).help("a person must do this, from a terminal outside any task")
             }
             Refusal::InsideTask { .. } => {
-                Self::new(Code::InsideTask, message).help("a person does this from a terminal outside any task")
+                Self::new(Code::InsideTask, message).help("run the command yourself, from a terminal outside any task")
             }
             Refusal::TerminalRequired { .. } => {
-                Self::new(Code::TerminalRequired, message).help("a person does this from a terminal")
+                Self::new(Code::TerminalRequired, message).help("run the command yourself, from a terminal")
             }
             Refusal::HoldNotFound { .. } => {
-                Self::new(Code::HoldNotFound, message).help("`lockgate inbox` lists the holds that wait")
+                Self::new(Code::HoldNotFound, message).help("list the open holds with `lockgate inbox`")
             }
             Refusal::RunEnded { .. } => Self::new(Code::HoldClosed, message),
             Refusal::HoldVoided { now, .. } | Refusal::AnswerSuperseded { now, .. } => {
                 let converted = Self::new(Code::HoldClosed, message);
                 match now {
-                    Some(ReplacedBy::Open(_)) => converted.help("`lockgate inbox` shows it with the commands that answer it"),
+                    Some(ReplacedBy::Open(_)) => {
+                        converted.help("`lockgate inbox` shows that hold and the commands that answer it")
+                    }
                     Some(ReplacedBy::Answered(_)) | None => converted,
                 }
             }
@@ -255,7 +259,7 @@ impl From<Refusal> for Error {
             Refusal::StaleRevision { .. } => Self::new(Code::StaleRevision, message),
             Refusal::AlreadyAnswered { .. } => Self::new(Code::AlreadyAnswered, message),
             Refusal::RevisionRequired { hold, current } => {
-                let help = format!("look at what it shows, then answer {hold}@{current}; `lockgate inbox` says how");
+                let help = format!("look at what it shows, then answer {hold}@{current}; `lockgate inbox` prints the commands");
                 Self::new(Code::RevisionRequired, message).help(help)
             }
             Refusal::OptionNotFound { hold, revision, given, options } => {
@@ -263,45 +267,44 @@ impl From<Refusal> for Error {
                 let issues = report.map(|(choice, revision)| {
                     let seen = format!("{hold}@{revision}");
                     let command = view::lockgate(["answer", &seen, choice.id.as_str(), "--feedback", &given]);
-                    format!("nothing else is an approval; to report issues: {command}\n")
+                    format!("only the listed options count; to report issues: {command}\n")
                 });
                 let options: Vec<String> = options.iter().enumerate().map(|(at, choice)| view::option_line(at, choice)).collect();
                 let help = format!("{}its options are\n{}", issues.unwrap_or_default(), options.join("\n"));
                 Self::new(Code::OptionNotFound, message).help(help)
             }
             Refusal::FeedbackRequired { .. } => {
-                Self::new(Code::FeedbackRequired, message).help("the work is done again with these words at hand")
+                Self::new(Code::FeedbackRequired, message).help("the work is repeated with that feedback")
             }
             Refusal::AnsweredByPerson { .. } => Self::new(Code::AnsweredByPerson, message)
-                .help("to go another way, repeat a phase at one of its checkpoints, or begin a new run"),
-            Refusal::ChangeNeedsFork => Self::new(Code::RunEnded, message).help("begin a new run and give the answer in advance"),
+                .help("to change course, repeat a phase at one of its checkpoints, or start a new run"),
+            Refusal::ChangeNeedsFork => Self::new(Code::RunEnded, message).help("start a new run and preset the answer"),
             Refusal::NotInCurrentPhase { .. } => Self::new(Code::NotInCurrentPhase, message)
-                .help("only what belongs to the phase under way can be retried or skipped"),
-            Refusal::StepRunning { .. } => {
-                Self::new(Code::TaskRunning, message).help("wait until it has ended, or cancel the run")
+                .help("only tasks and gates of the current phase can be retried or skipped"),
+            Refusal::StepRunning { .. } => Self::new(Code::TaskRunning, message).help("wait until it ends, or cancel the run"),
+            Refusal::StepDone { .. } => {
+                Self::new(Code::TaskDone, message).help("to run it again, repeat its phase at a checkpoint")
             }
-            Refusal::StepDone { .. } => Self::new(Code::TaskDone, message)
-                .help("what is done runs again only when its phase is repeated, at a checkpoint"),
             Refusal::NotStarted { .. } => Self::new(Code::NotStarted, message)
-                .help("it starts when what it needs is done; skipping it lets it count as done without running"),
+                .help("it starts when the tasks that it needs are done; if you skip it, it counts as done"),
             Refusal::RetryPending { .. } => Self::new(Code::RetryPending, message),
-            Refusal::ReasonRequired { .. } => Self::new(Code::ReasonRequired, message).help("the reason is kept in the history"),
+            Refusal::ReasonRequired { .. } => Self::new(Code::ReasonRequired, message).help("the history keeps the reason"),
             Refusal::AnswerUnchecked { .. } => Self::new(Code::DefinitionChanged, message),
             Refusal::PhaseVanished { .. } | Refusal::PhaseMoved { .. } => Self::new(Code::DefinitionChanged, message)
-                .help("go on with the definition as it was, or begin a new run of the changed one"),
+                .help("continue with the original definition, or start a new run of the changed one"),
             Refusal::NotAPipeline => Self::new(Code::NotAPipeline, message),
             Refusal::NotReviewed => Self::new(Code::BlockedByReview, message)
-                .help("mend what was found and file another review, or let a person override it"),
+                .help("fix the findings and file another review, or have a person override it"),
             Refusal::ReviewTooLate => Self::new(Code::ReviewRejected, message),
             Refusal::ReviewStands { .. } => Self::new(Code::ReviewRejected, message),
             Refusal::ReviewsSpent { .. } => {
-                Self::new(Code::ReviewRejected, message).help("a person may override it, from a terminal outside any task")
+                Self::new(Code::ReviewRejected, message).help("a person can override it, from a terminal outside any task")
             }
-            Refusal::NoOverrideReason => Self::new(Code::ReviewRejected, message).help("say why; it stands in the state file"),
+            Refusal::NoOverrideReason => Self::new(Code::ReviewRejected, message).help("say why; the state file keeps it"),
             Refusal::NoGatesNamed => Self::new(Code::ReviewRejected, message)
-                .help("name each with its command, which must pass before the pipeline is complete"),
+                .help("name each gate with its command, which must pass before the pipeline is complete"),
             Refusal::GateKnown { .. } => {
-                Self::new(Code::ReviewRejected, message).help("give the gate of the review another name")
+                Self::new(Code::ReviewRejected, message).help("choose another name for the gate of the review")
             }
             Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
         }

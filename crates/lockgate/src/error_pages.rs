@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::preset_answers::nearest;
 
-/// What is known about a code.
+/// The page of one code.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// The code.
@@ -14,14 +14,14 @@ pub struct Page {
 }
 
 impl Page {
-    /// What the code means, in one line.
+    /// The first line without the code.
     pub fn title(self) -> &'static str {
         let first = self.text.lines().next().unwrap_or_default();
         first.split_once(": ").map_or(first, |(_, title)| title)
     }
 }
 
-/// The page that somebody means, in whatever case, and also with what surrounds the code in a message.
+/// Finds a page by its code, in any case, also if the code is given as in a message: `error[CODE]:`.
 pub fn find(given: &str) -> Result<Page, Error> {
     let bare = given.split_once('[').map_or(given, |(_, rest)| rest);
     let bare = bare.trim_end_matches(':').trim_end_matches(']').trim().to_lowercase().replace(['_', ' '], "-");
@@ -34,7 +34,7 @@ pub fn find(given: &str) -> Result<Page, Error> {
     })
 }
 
-/// All pages, in the order of their codes.
+/// All pages, sorted by code.
 pub fn all() -> impl Iterator<Item = Page> + Clone {
     PAGES.iter().copied()
 }

@@ -384,7 +384,7 @@ mod tests {
     #[test]
     fn an_invalid_output_directory_template_gives_a_suggestion() {
         let told = filled("o/{{vars.sorce}}").unwrap_err().to_string();
-        assert_eq!(told, "output_dir cannot be filled in: `vars.sorce` is not known here: did you mean `vars.source`?");
+        assert_eq!(told, "output_dir cannot be filled in: `vars.sorce` is not defined here: did you mean `vars.source`?");
         assert!(matches!(filled("../x"), Err(OutputDirError::Outside(_))));
         assert!(matches!(filled(".lockgate/x"), Err(OutputDirError::InState(_))));
     }

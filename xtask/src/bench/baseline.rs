@@ -1,19 +1,18 @@
-//! The programs that Lockgate is measured against. Each runs in a process of its own: `xtask baseline PROGRAM DATABASE [COUNT]`.
+//! The programs that Lockgate is compared with. Each runs in its own process: `xtask baseline PROGRAM DATABASE [COUNT]`.
 
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A row of *raw*.
 const RAW_BYTES: usize = 300;
-/// About what one step of a workflow takes in Lockgate's history: finish of one task, start of the next.
+/// The approximate size of one step in Lockgate's history: the end of one task and the start of the next.
 const STEP_BYTES: usize = 160;
-/// About the folded state of a run with a hundred tasks.
+/// The approximate size of the materialized state of a run with a hundred tasks.
 const STATE_BYTES: usize = 8 * 1024;
-/// How many commits may lie between two writings of the folded state.
+/// The maximum number of commits between two writes of the materialized state.
 const STATE_EVERY: i64 = 256;
-/// What a workflow of three steps and one answer makes durable one after the other.
+/// The number of sequential durable commits of a workflow with three steps and one answer.
 const COMMITS_OF_A_SHORT_RUN: i64 = 5;
 
 /// Runs one of the programs.
@@ -32,7 +31,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
         "recover" => recover(Path::new(database)),
         "short" => short(Path::new(database)),
         "list" => list(Path::new(database), count),
-        other => return Err(format!("there is no baseline program {other:?}")),
+        other => return Err(format!("unknown baseline program {other:?}")),
     };
     outcome.map(|()| true).map_err(|error| format!("baseline {program}: {error}"))
 }
@@ -45,7 +44,7 @@ pub(crate) fn program(name: &str, database: &Path, count: usize) -> Result<Comma
     Ok(command)
 }
 
-/// Starts a program that prints how many nanoseconds its work took, and gives that.
+/// Starts a program that prints the duration of its work in nanoseconds, and returns that.
 pub(crate) fn timed(name: &str, database: &Path, count: usize) -> Result<Duration, String> {
     let output = program(name, database, count)?.output().map_err(|error| format!("cannot start baseline {name}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -71,7 +70,7 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS claims (run INTEGER PRIMARY KEY, driver TEXT NOT NULL, epoch INTEGER NOT NULL);
 ";
 
-/// Floor of W3: opens the database, and prints the rows of what has waited longest.
+/// Baseline of W3: opens the database, and prints the rows of the longest-waiting holds.
 fn list(database: &Path, count: i64) -> rusqlite::Result<()> {
     let connection = Connection::open(database)?;
     let mut rows = connection.prepare(
@@ -102,8 +101,8 @@ fn bytes(seed: i64, length: usize) -> Vec<u8> {
     std::iter::repeat_with(next).flatten().take(length).collect()
 }
 
-fn report(began: Instant) {
-    println!("{}", began.elapsed().as_nanos());
+fn report(started: Instant) {
+    println!("{}", started.elapsed().as_nanos());
 }
 
 /// Raw: one row of 300 bytes per transaction.
@@ -112,11 +111,11 @@ fn raw(database: &Path, count: i64) -> rusqlite::Result<()> {
     connection.execute_batch("CREATE TABLE rows (key INTEGER PRIMARY KEY, body BLOB NOT NULL)")?;
     let mut insert = connection.prepare("INSERT INTO rows VALUES (?1, ?2)")?;
     let body = bytes(1, RAW_BYTES);
-    let began = Instant::now();
+    let started = Instant::now();
     for key in 1..=count {
         insert.execute(params![key, body])?;
     }
-    report(began);
+    report(started);
     Ok(())
 }
 
@@ -137,26 +136,26 @@ fn append_durably(connection: &Connection, key: i64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Floor of W1: one row per step in a transaction, the state now and then.
+/// Baseline of W1: one row per step in a transaction, and the state now and then.
 fn steps(database: &Path, count: i64) -> rusqlite::Result<()> {
     let connection = open(database)?;
     connection.execute_batch(SCHEMA)?;
-    let began = Instant::now();
+    let started = Instant::now();
     for key in 1..=count {
         append_durably(&connection, key)?;
     }
-    report(began);
+    report(started);
     Ok(())
 }
 
-/// Writes steps until it is killed: makes the history that [`recover`] finds.
+/// Writes steps until it is killed, to create the history for [`recover`].
 fn fill(database: &Path) -> rusqlite::Result<()> {
     let connection = open(database)?;
     connection.execute_batch(SCHEMA)?;
     (1..).try_for_each(|key| append_durably(&connection, key))
 }
 
-/// Floor of W4: opens what a killed process left, reads the state and what came after it, writes a step, and waits to be killed.
+/// Baseline of W4: opens the database of a killed process, reads the state and the commits after it, writes a step, and waits to be killed.
 fn recover(database: &Path) -> rusqlite::Result<()> {
     let connection = open(database)?;
     let state = connection.query_row("SELECT key, body FROM states WHERE run = 1", [], |row| {
@@ -178,7 +177,7 @@ fn recover(database: &Path) -> rusqlite::Result<()> {
     }
 }
 
-/// Floor of W5: makes a database with its tables and writes as many commits as a short run needs.
+/// Baseline of W5: creates a database with its tables, and writes as many commits as a short run needs.
 fn short(database: &Path) -> rusqlite::Result<()> {
     let connection = open(database)?;
     connection.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT;"))?;
@@ -191,8 +190,8 @@ mod tests {
 
     #[test]
     fn the_baseline_of_one_step_is_one_durable_row() {
-        let folder = tempfile::tempdir().unwrap();
-        let database = folder.path().join("baseline.db");
+        let directory = tempfile::tempdir().unwrap();
+        let database = directory.path().join("baseline.db");
         let connection = open(&database).unwrap();
         connection.execute_batch(SCHEMA).unwrap();
         (1..=300).for_each(|key| append_durably(&connection, key).unwrap());

@@ -1,4 +1,4 @@
-//! Many runs in one process: each with a driver of its own, all on one store.
+//! Many runs in one process, each with its own driver, all on one store.
 
 use lockgate_engine::run::command::{Caller, Channel, CommandKind, TerminalRule};
 use lockgate_runner::config::Config;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// The one that Lockgate's program has.
+/// The same allocator as in the Lockgate program.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -29,16 +29,16 @@ pub(crate) struct Harness {
 }
 
 impl Harness {
-    /// Puts a workflow into a folder.
-    pub(crate) fn new(folder: &Path, store: Arc<dyn Store>, workflow: &str) -> Result<Self, String> {
-        let path = folder.join("workflow.yaml");
-        std::fs::write(&path, workflow).map_err(said)?;
-        let root = Root::at(folder);
-        root.prepare().map_err(said)?;
-        let mut file = read_workflow(&path).map_err(said)?;
+    /// Writes a workflow to a directory.
+    pub(crate) fn new(directory: &Path, store: Arc<dyn Store>, workflow: &str) -> Result<Self, String> {
+        let path = directory.join("workflow.yaml");
+        std::fs::write(&path, workflow).map_err(to_text)?;
+        let root = Root::at(directory);
+        root.prepare().map_err(to_text)?;
+        let mut file = read_workflow(&path).map_err(to_text)?;
         let workflow = file.workflow.take().ok_or("the workflow has problems")?;
         let frozen = Arc::new(Frozen::new(&root, &file, workflow));
-        // Nothing here needs a script.
+        // No workflow here needs a script.
         let evaluator = Evaluator::new(WorkerCommand { program: "false".into(), args: Vec::new(), env: Vec::new() });
         let performer = Performer::new(root.clone(), Config::default(), store.clone(), evaluator, Arc::new(|_, _, _| {}));
         let runtime = Runtime { store, perform: Arc::new(performer), clock: Arc::new(SystemClock) };
@@ -46,62 +46,62 @@ impl Harness {
         Ok(Self { root, runtime, frozen, caller })
     }
 
-    /// Begins so many runs, so many of them side by side, and drives them until they end or wait; gives how long that took, and what waits.
+    /// Starts runs, at most `concurrency` of them in parallel, and drives them until they end or wait. Returns the duration and the waiting runs.
     pub(crate) async fn drive(&self, runs: usize, concurrency: usize) -> Result<(Duration, Vec<Parked>), String> {
-        let began = Instant::now();
-        let mut under_way = JoinSet::new();
+        let started = Instant::now();
+        let mut running = JoinSet::new();
         let mut waiting = Vec::new();
         for _ in 0..runs {
-            if under_way.len() == concurrency {
-                waiting.extend(under_way.join_next().await.transpose().map_err(said)?.transpose()?.flatten());
+            if running.len() == concurrency {
+                waiting.extend(running.join_next().await.transpose().map_err(to_text)?.transpose()?.flatten());
             }
             let stage = self.clone();
-            under_way.spawn(async move { stage.one().await });
+            running.spawn(async move { stage.one().await });
         }
-        while let Some(done) = under_way.join_next().await {
-            waiting.extend(done.map_err(said)??);
+        while let Some(done) = running.join_next().await {
+            waiting.extend(done.map_err(to_text)??);
         }
-        Ok((began.elapsed(), waiting))
+        Ok((started.elapsed(), waiting))
     }
 
     async fn one(&self) -> Result<Option<Parked>, String> {
         let Prepared { create, workflow, values } = self.prepare()?;
         let created = Driver::create(self.runtime.clone(), self.caller.clone(), create, workflow, values, Box::new(())).await;
-        let mut driver = created.map_err(said)?;
-        match driver.drive(&Halt::default()).await.map_err(said)? {
+        let mut driver = created.map_err(to_text)?;
+        match driver.drive(&Halt::default()).await.map_err(to_text)? {
             Paused::Ended => Ok(None),
             Paused::Waiting => Ok(Some(driver.park().await)),
             Paused::Interrupted => Err("a run was interrupted".to_owned()),
         }
     }
 
-    /// Answers a run that waits; gives how long it took until the next task had started.
+    /// Answers a waiting run, and returns the time until the next task started.
     pub(crate) async fn answer(&self, parked: &Parked) -> Result<Duration, String> {
-        let began = Instant::now();
-        let mut driver = parked.wake(self.runtime.clone(), Box::new(())).await.map_err(said)?;
+        let started = Instant::now();
+        let mut driver = parked.wake(self.runtime.clone(), Box::new(())).await.map_err(to_text)?;
         let hold = driver.run().open_holds().first().map(|hold| hold.id.clone()).ok_or("a run that waits has no hold")?;
         let answer = CommandKind::Answer { hold, revision: Some(1), option: "1".to_owned(), feedback: None };
-        driver.submit(self.caller.clone(), answer).await.map_err(said)?;
-        let took = began.elapsed();
-        match driver.drive(&Halt::default()).await.map_err(said)? {
+        driver.submit(self.caller.clone(), answer).await.map_err(to_text)?;
+        let took = started.elapsed();
+        match driver.drive(&Halt::default()).await.map_err(to_text)? {
             Paused::Ended => Ok(took),
-            paused @ (Paused::Waiting | Paused::Interrupted) => Err(format!("an answered run was left {paused:?}")),
+            paused @ (Paused::Waiting | Paused::Interrupted) => Err(format!("an answered run is {paused:?}")),
         }
     }
 
-    /// Leaves so many runs to the background.
+    /// Starts runs in the background.
     pub(crate) async fn leave(&self, runs: usize) -> Result<(), String> {
-        let mut under_way = JoinSet::new();
+        let mut running = JoinSet::new();
         for _ in 0..runs {
             let stage = self.clone();
-            under_way.spawn(async move {
+            running.spawn(async move {
                 let prepared = stage.prepare()?;
-                stage.root.prepare_run(&prepared.create.created.run).map_err(said)?;
-                start_detached(&stage.runtime, stage.caller.clone(), prepared).await.map_err(said)
+                stage.root.prepare_run(&prepared.create.created.run).map_err(to_text)?;
+                start_detached(&stage.runtime, stage.caller.clone(), prepared).await.map_err(to_text)
             });
         }
-        while let Some(done) = under_way.join_next().await {
-            done.map_err(said)??;
+        while let Some(done) = running.join_next().await {
+            done.map_err(to_text)??;
         }
         Ok(())
     }
@@ -111,11 +111,11 @@ impl Harness {
     }
 }
 
-/// A runtime as `lockgate worker` has it.
+/// A runtime like that of `lockgate worker`.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, String> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(said)
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(to_text)
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn to_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -1,18 +1,18 @@
-//! `cargo xtask bench`: speed and size, always as ratios against two programs measured in the same run.
+//! `cargo xtask bench`: measures speed and size as ratios to two programs measured in the same run.
 //!
 //! *Raw* is SQLite itself: WAL, `synchronous=FULL`, one row of 300 bytes per transaction, the same bundled library.
-//! *Floor* is a bare loop on that library that does the same durable work as Lockgate does, with no engine.
-//! *Ours* is the release binary as a user starts it. The three take turns, seven times; medians are compared.
+//! *Baseline* is a bare loop on that library that does the same durable work as Lockgate, without an engine.
+//! *Ours* is the release binary as users start it. The three take turns, seven times, and the medians are compared.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
-//! | `w1_sequential_tasks.rs` to `w5_short_run.rs` | the workloads; a further one implements [`Workload`] and is listed in [`workloads`] |
-//! | `postgres.rs` | W1 and W2 on PostgreSQL, with a server of its own |
+//! | `w1_sequential_tasks.rs` to `w5_short_run.rs` | the workloads; a new one implements [`Workload`] and is added to [`workloads`] |
+//! | `postgres.rs` | W1 and W2 on a temporary PostgreSQL server |
 //! | `concurrent_runs.rs` | many runs in one process |
-//! | `baseline.rs` | raw and baseline programs, each run as a process of its own |
-//! | `project.rs` | a root for Lockgate, and what its history says |
-//! | `first_commit.rs` | from the start of a process to its first new commit |
-//! | `table.rs`, `machine.rs` | rows, medians, targets; what was measured on |
+//! | `baseline.rs` | the raw and baseline programs, each in its own process |
+//! | `project.rs` | a project root for Lockgate, and times from its history |
+//! | `first_commit.rs` | the time from the start of a process to its first new commit |
+//! | `table.rs`, `machine.rs` | rows, medians and targets; the machine |
 
 pub(crate) mod baseline;
 
@@ -37,32 +37,32 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use table::Row;
 
-/// Something that is measured: raw, baseline and ours in turn, several times.
+/// A measurement of raw, baseline and ours in turn, several times.
 trait Workload {
-    /// What people call it on the command line.
+    /// The name on the command line.
     fn name(&self) -> &'static str;
-    /// Makes what all rounds need.
+    /// Prepares what all rounds need.
     fn prepare(&mut self, bench: &Bench) -> Result<(), String>;
     /// Measures each program once.
     fn round(&mut self, bench: &Bench) -> Result<(), String>;
-    /// What came of it.
     fn rows(&self) -> Vec<Row>;
 }
 
-/// What workloads share.
+/// What all workloads share.
 pub(crate) struct Bench {
-    /// Lockgate's release binary; none when only raw and baseline are measured.
+    /// Lockgate's release binary; `None` if only raw and baseline are measured.
     lockgate: Option<PathBuf>,
-    /// A folder on a real disk, removed afterwards.
-    folder: PathBuf,
-    /// Whether to be quick rather than exact.
+    /// A directory on a real disk, removed afterwards.
+    directory: PathBuf,
+    /// Whether to measure fewer rounds with shorter histories.
     quick: bool,
 }
 
 impl Bench {
-    /// A fresh folder for one measurement; removed when dropped.
+    /// A new directory for one measurement, removed when dropped.
     fn fresh(&self) -> Result<tempfile::TempDir, String> {
-        tempfile::tempdir_in(&self.folder).map_err(|error| format!("cannot make a folder in {}: {error}", self.folder.display()))
+        tempfile::tempdir_in(&self.directory)
+            .map_err(|error| format!("cannot create a directory in {}: {error}", self.directory.display()))
     }
 
     fn rounds(&self) -> usize {
@@ -84,7 +84,7 @@ fn workloads() -> Vec<Box<dyn Workload>> {
     ]
 }
 
-/// What the workloads are called, also in a build that only builds the one that measures.
+/// The names of the workloads, also in a build that cannot measure.
 const NAMES: &[&str] = &["w1", "w2", "w3", "w4", "w5", "pg"];
 
 /// Runs the command.
@@ -115,14 +115,14 @@ impl Request {
                 "--write" => request.write = true,
                 "--binary" => request.binary = Some(rest.next().ok_or("--binary needs a file")?.into()),
                 name if NAMES.contains(&name) => request.names.push(name.to_owned()),
-                other => return Err(format!("bench knows no {other:?}; workloads: {}", NAMES.join(", "))),
+                other => return Err(format!("unknown argument {other:?}; the workloads are {}", NAMES.join(", "))),
             }
         }
         Ok(request)
     }
 }
 
-/// Builds this program and Lockgate with optimisation, in one go so that both hold the same library, and measures with those.
+/// Builds this program and Lockgate with optimization, together so that both contain the same library, and measures with them.
 fn build_and_measure(arguments: &[String], baselines: bool) -> Result<bool, String> {
     let packages: &[&str] =
         if baselines { &["--package", "xtask"] } else { &["--package", "xtask", "--package", "lockgate-cli"] };
@@ -136,15 +136,15 @@ fn build_and_measure(arguments: &[String], baselines: bool) -> Result<bool, Stri
 
 fn measure(request: &Request, binary: &Path) -> Result<bool, String> {
     let binary = binary.canonicalize().map_err(|error| format!("cannot find {}: {error}", binary.display()))?;
-    // Beside the binary, because a system's folder for temporary files may be memory, where a sync costs nothing.
-    let beside = binary.parent().ok_or("the binary lies in no folder")?;
-    let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(beside).map_err(|error| error.to_string())?;
+    // Next to the binary, because the system's directory for temporary files may be in memory, where a sync costs nothing.
+    let parent = binary.parent().ok_or("the binary has no parent directory")?;
+    let directory = tempfile::Builder::new().prefix("bench-").tempdir_in(parent).map_err(|error| error.to_string())?;
     let bench = Bench {
         lockgate: (!request.baselines).then(|| binary.clone()),
-        folder: folder.path().to_path_buf(),
+        directory: directory.path().to_path_buf(),
         quick: request.quick,
     };
-    let machine = machine::describe(&bench.folder);
+    let machine = machine::describe(&bench.directory);
     let mut rows = Vec::new();
     for mut workload in workloads() {
         if !request.names.is_empty() && !request.names.iter().any(|name| name == workload.name()) {

@@ -1,4 +1,4 @@
-//! PostgreSQL: raw commits over one connection and over many, beside W1 over one and W2 over all that a process has.
+//! PostgreSQL: raw commits over one connection and over many, compared with W1 over one connection and W2 over all of a process.
 
 use super::concurrent_runs::{Harness, runtime};
 use super::project::{Root, sequential_phase};
@@ -11,18 +11,13 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Barrier;
 
-/// Tasks of W1.
 const STEPS: usize = 1000;
-/// Runs of W2.
 const RUNS: usize = 1000;
-/// Tasks of each of them.
 const STEPS_EACH: usize = 10;
 /// Connections of the second raw program.
 const CONNECTIONS: usize = 32;
-/// A row of *raw*.
 const RAW_BYTES: usize = 300;
 
-/// The workload.
 #[derive(Default)]
 pub(crate) struct OnPostgres {
     server: Option<Server>,
@@ -38,21 +33,21 @@ impl Workload for OnPostgres {
     }
 
     fn prepare(&mut self, bench: &Bench) -> Result<(), String> {
-        // On the same disk as all that is measured; another user runs it where this one may not.
+        // On the same disk as everything else; another user runs the server if this one may not.
         let reachable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&bench.folder, reachable).map_err(|error| error.to_string())?;
-        self.server = Some(Server::start_in(&bench.folder)?);
+        std::fs::set_permissions(&bench.directory, reachable).map_err(|error| error.to_string())?;
+        self.server = Some(Server::start_in(&bench.directory)?);
         Ok(())
     }
 
     fn round(&mut self, bench: &Bench) -> Result<(), String> {
-        let server = self.server.as_ref().ok_or("the server was not begun")?;
+        let server = self.server.as_ref().ok_or("the server was not started")?;
         self.raw_one.push(raw(&server.database(), 1, 2000)?);
         if let Some(lockgate) = &bench.lockgate {
-            let folder = bench.fresh()?;
-            let root = Root::make(lockgate, folder.path(), &workflow(STEPS))?;
+            let directory = bench.fresh()?;
+            let root = Root::make(lockgate, directory.path(), &workflow(STEPS))?;
             root.put(".lockgate/config.yaml", &format!("database: {}\n", server.database()))?;
-            root.said(&["run", "workflow.yaml", "--json"])?;
+            root.output(&["run", "workflow.yaml", "--json"])?;
             let history = root.history(&root.newest_run()?)?;
             if history.finished != STEPS {
                 return Err(format!("W1 on PostgreSQL: {} tasks finished, not {STEPS}", history.finished));
@@ -61,9 +56,9 @@ impl Workload for OnPostgres {
         }
         self.raw_many.push(raw(&server.database(), CONNECTIONS, 300)?);
         if bench.lockgate.is_some() {
-            let folder = bench.fresh()?;
+            let directory = bench.fresh()?;
             let store = PostgresStore::connect(&server.database()).map_err(|error| error.to_string())?;
-            let stage = Harness::new(folder.path(), Arc::new(store), &workflow(STEPS_EACH))?;
+            let stage = Harness::new(directory.path(), Arc::new(store), &workflow(STEPS_EACH))?;
             let (took, waiting) = runtime()?.block_on(stage.drive(RUNS, RUNS))?;
             if !waiting.is_empty() {
                 return Err(format!("W2 on PostgreSQL: {} runs did not end", waiting.len()));
@@ -93,7 +88,7 @@ fn workflow(steps: usize) -> String {
     format!("name: steps\nphases:\n{}", sequential_phase("work", steps, "pass: true"))
 }
 
-/// Commits of a row each, over so many connections at once; gives how many there were in a second.
+/// Commits rows over several connections in parallel, and returns the number of commits per second.
 fn raw(url: &str, connections: usize, each: usize) -> Result<f64, String> {
     let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
     let took = runtime.block_on(async {
@@ -114,14 +109,14 @@ fn raw(url: &str, connections: usize, each: usize) -> Result<f64, String> {
             }));
         }
         ready.wait().await;
-        let began = Instant::now();
+        let started = Instant::now();
         for task in tasks {
-            // A task that panicked has told so itself.
+            // A task that panicked has already printed the reason.
             if let Ok(done) = task.await {
                 done?;
             }
         }
-        Ok::<_, tokio_postgres::Error>(began.elapsed())
+        Ok::<_, tokio_postgres::Error>(started.elapsed())
     });
     let took = took.map_err(|error| format!("raw on PostgreSQL: {error}"))?;
     Ok((connections * each) as f64 / took.as_secs_f64())

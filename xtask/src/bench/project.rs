@@ -1,4 +1,4 @@
-//! Lockgate as a user starts it: a root with a workflow, the release binary, and what the history says afterwards.
+//! Lockgate as users start it: a project root with a workflow, the release binary, and times from the history.
 
 use rusqlite::Connection;
 use serde_json::Value;
@@ -9,71 +9,67 @@ use std::process::{Command, Stdio};
 
 /// A root with a workflow in it.
 pub(crate) struct Root {
-    folder: PathBuf,
+    directory: PathBuf,
     lockgate: PathBuf,
 }
 
 impl Root {
-    /// Puts a workflow into a folder, with settings that need no terminal.
-    pub(crate) fn make(lockgate: &Path, folder: &Path, workflow: &str) -> Result<Self, String> {
-        let root = Self::found(lockgate, folder);
+    /// Writes a workflow to a directory, with settings that need no terminal.
+    pub(crate) fn make(lockgate: &Path, directory: &Path, workflow: &str) -> Result<Self, String> {
+        let root = Self::found(lockgate, directory);
         root.put(".lockgate/config.yaml", "people: { require_terminal: false }\n")?;
         root.put("workflow.yaml", workflow)?;
         Ok(root)
     }
 
-    /// A root that is there already.
-    pub(crate) fn found(lockgate: &Path, folder: &Path) -> Self {
-        Self { folder: folder.to_path_buf(), lockgate: lockgate.to_path_buf() }
+    /// Opens an existing root.
+    pub(crate) fn found(lockgate: &Path, directory: &Path) -> Self {
+        Self { directory: directory.to_path_buf(), lockgate: lockgate.to_path_buf() }
     }
 
-    /// Writes a file.
     pub(crate) fn put(&self, name: &str, text: &str) -> Result<(), String> {
-        let path = self.folder.join(name);
-        let folder = path.parent().unwrap_or(&self.folder);
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+        let path = self.directory.join(name);
+        let directory = path.parent().unwrap_or(&self.directory);
+        let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&path, text));
         written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
-    /// The database.
     pub(crate) fn database(&self) -> PathBuf {
-        self.folder.join(".lockgate/lockgate.db")
+        self.directory.join(".lockgate/lockgate.db")
     }
 
-    /// A command that is run in the root, silent.
+    /// A command that runs in the root, without output.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.lockgate);
-        command.args(arguments).current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(arguments).current_dir(&self.directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
-    /// What a command prints; an error with what it said when it fails. What it says while it works goes to a file: whoever reads along takes
-    /// time from what is measured.
-    pub(crate) fn said(&self, arguments: &[&str]) -> Result<String, String> {
-        let path = self.folder.join("said.txt");
+    /// The output of a command, or an error with its messages. Messages go to a file, because a reader would take time from the measurement.
+    pub(crate) fn output(&self, arguments: &[&str]) -> Result<String, String> {
+        let path = self.directory.join("messages.txt");
         let talk = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         let output = self.command(arguments).stdout(Stdio::piped()).stderr(talk).output();
         let output = output.map_err(|error| format!("cannot start {}: {error}", self.lockgate.display()))?;
         if !output.status.success() {
-            let said = std::fs::read_to_string(&path).unwrap_or_default();
-            return Err(format!("`lockgate {}` ended with {}: {}", arguments.join(" "), output.status, said.trim_end()));
+            let messages = std::fs::read_to_string(&path).unwrap_or_default();
+            return Err(format!("`lockgate {}` ended with {}: {}", arguments.join(" "), output.status, messages.trim_end()));
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The newest run.
     pub(crate) fn newest_run(&self) -> Result<String, String> {
-        let text = self.said(&["runs", "--json"])?;
+        let text = self.output(&["runs", "--json"])?;
         let runs: Value = serde_json::from_str(&text).map_err(|error| format!("`lockgate runs --json` is not JSON: {error}"))?;
         runs[0]["run"].as_str().map(str::to_owned).ok_or_else(|| format!("`lockgate runs --json` lists no run: {text}"))
     }
 
-    /// What the history says of a run's tasks.
+    /// The history of a run's tasks.
     pub(crate) fn history(&self, run: &str) -> Result<History, String> {
-        History::read(&self.said(&["log", run, "--json"])?)
+        History::read(&self.output(&["log", run, "--json"])?)
     }
 
-    /// The size of the database after its log was emptied into it.
+    /// The size of the database, after its log is truncated.
     pub(crate) fn bytes(&self) -> Result<u64, String> {
         let database = self.database();
         let emptied = Connection::open(&database)
@@ -86,10 +82,10 @@ impl Root {
     }
 }
 
-/// What the history says of tasks.
+/// Times of tasks from the history.
 #[derive(Debug, PartialEq)]
 pub(crate) struct History {
-    /// How many finished.
+    /// The number of finished tasks.
     pub(crate) finished: usize,
     /// Milliseconds from the first start to the last finish.
     pub(crate) milliseconds: i64,
@@ -101,7 +97,7 @@ impl History {
         for line in lines.lines() {
             let event: Value =
                 serde_json::from_str(line).map_err(|error| format!("a line of `lockgate log --json` is not JSON: {error}"))?;
-            let at = || event["at"].as_str().and_then(milliseconds).ok_or_else(|| format!("an event without a time: {line}"));
+            let at = || event["at"].as_str().and_then(milliseconds).ok_or_else(|| format!("event without a time: {line}"));
             match event["type"].as_str() {
                 Some("task_started") if first.is_none() => first = Some(at()?),
                 Some("task_finished") => {
@@ -111,26 +107,26 @@ impl History {
                 _ => {}
             }
         }
-        let (first, last) = first.zip(last).ok_or("the history has no task that started and finished")?;
+        let (first, last) = first.zip(last).ok_or("no task in the history started and finished")?;
         Ok(Self { finished, milliseconds: last - first })
     }
 }
 
-/// Milliseconds since the epoch of a moment such as `2026-11-15T14:00:00.123Z`.
+/// The milliseconds since the epoch of a time such as `2026-11-15T14:00:00.123Z`.
 pub(crate) fn milliseconds(moment: &str) -> Option<i64> {
     let (date, time) = moment.strip_suffix('Z')?.split_once('T')?;
     let mut numbers = date.splitn(3, '-').chain(time.splitn(3, ':')).map(str::parse::<f64>);
     let mut next = || numbers.next()?.ok();
     let (year, month, day) = (next()? as i64, next()? as i64, next()? as i64);
     let (hours, minutes, seconds) = (next()?, next()?, next()?);
-    // Days since the epoch in the Gregorian calendar, with years that begin in March, so that a leap day comes last.
+    // Days since the epoch in the Gregorian calendar, with years that start in March, so that a leap day is the last day.
     let year = if month <= 2 { year - 1 } else { year };
     let in_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + in_year - 719_468;
     Some(days * 86_400_000 + ((hours * 3600.0 + minutes * 60.0 + seconds) * 1000.0).round() as i64)
 }
 
-/// A phase of so many tasks, one after the other, each with this work.
+/// A phase with this many sequential tasks, each with the same work.
 pub(crate) fn sequential_phase(id: &str, count: usize, work: &str) -> String {
     let mut text = format!("  - id: {id}\n    behavior: sequential\n    tasks:\n");
     for number in 1..=count {

@@ -1,8 +1,8 @@
-//! Rows of the result: medians, ratios, targets.
+//! Result rows: medians, ratios, targets.
 
 use std::path::Path;
 
-/// What the samples of a row are.
+/// The unit of a row's samples.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// More is better.
@@ -12,43 +12,38 @@ pub(crate) enum Unit {
     /// Less is better.
     BytesPerStep,
     /// Less is better.
-    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only what is driven in this process needs it"))]
+    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only workloads with the bench feature use it"))]
     Megabytes,
 }
 
-/// What a row is to reach.
+/// The target of a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Target {
-    /// At least this share of raw.
+    /// At least this fraction of raw.
     OfRaw(f64),
     /// At most this many times raw.
-    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only what is driven in this process needs it"))]
+    #[cfg_attr(not(feature = "bench"), expect(dead_code, reason = "only workloads with the bench feature use it"))]
     Raws(f64),
     /// At most this many times the baseline.
     Baselines(f64),
     /// At most this much.
     AtMost(f64),
-    /// It is only told.
-    Told,
+    /// No target; the value is only shown.
+    None,
 }
 
-/// One line of the result.
 pub(crate) struct Row {
-    /// What was measured.
+    /// The name of the measurement.
     pub(crate) what: String,
-    /// What the samples are.
     pub(crate) unit: Unit,
-    /// Samples of raw; empty where it means nothing.
+    /// Samples of raw; empty if they are not comparable.
     pub(crate) raw: Vec<f64>,
-    /// Samples of the baseline.
     pub(crate) baseline: Vec<f64>,
-    /// Samples of Lockgate.
     pub(crate) ours: Vec<f64>,
-    /// What it is to reach.
     pub(crate) target: Target,
 }
 
-/// The middle one; none of nothing.
+/// The median; `None` without samples.
 pub(crate) fn median(samples: &[f64]) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -83,7 +78,7 @@ impl Row {
             Target::Raws(times) => (format!("≤ {times} raw"), ratio(raw).map(|ratio| ratio <= times)),
             Target::Baselines(times) => (format!("≤ {times} baselines"), ratio(baseline).map(|ratio| ratio <= times)),
             Target::AtMost(limit) => (format!("≤ {}", self.unit.show(Some(limit))), ours.map(|ours| ours <= limit)),
-            Target::Told => (String::new(), None),
+            Target::None => (String::new(), None),
         };
         let met = met.map_or("", |met| if met { "yes" } else { "no" });
         let cells = [
@@ -110,7 +105,7 @@ pub(crate) fn markdown(rows: &[Row], rounds: usize) -> String {
 const BEGIN: &str = "<!-- begin: written by cargo xtask bench --write -->";
 const END: &str = "<!-- end -->";
 
-/// Puts the result between the marks of a document.
+/// Writes the result between the markers of a document.
 pub(crate) fn write(document: &Path, text: &str) -> Result<(), String> {
     let old = std::fs::read_to_string(document).map_err(|error| format!("cannot read {}: {error}", document.display()))?;
     let new = between_marks(&old, text).ok_or_else(|| format!("{} lacks the lines {BEGIN:?} and {END:?}", document.display()))?;

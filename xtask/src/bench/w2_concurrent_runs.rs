@@ -1,4 +1,4 @@
-//! W2: a thousand runs of ten tasks each, driven at once in one process.
+//! W2: a thousand runs of ten tasks each, driven concurrently in one process.
 
 use super::concurrent_runs::{Harness, runtime};
 use super::project::sequential_phase;
@@ -7,14 +7,11 @@ use super::{Bench, Workload, baseline};
 use lockgate_store::SqliteStore;
 use std::sync::Arc;
 
-/// Runs.
 const RUNS: usize = 1000;
-/// Tasks of each of them.
 const STEPS_EACH: usize = 10;
-/// Commits of raw.
+/// The number of raw commits.
 const RAW: usize = 1000;
 
-/// The workload.
 #[derive(Default)]
 pub(crate) struct ConcurrentRuns {
     raw: Vec<f64>,
@@ -35,10 +32,10 @@ impl Workload for ConcurrentRuns {
         if bench.lockgate.is_none() {
             return Ok(());
         }
-        let folder = bench.fresh()?;
-        let store = SqliteStore::open(&folder.path().join(".lockgate")).map_err(|error| error.to_string())?;
+        let directory = bench.fresh()?;
+        let store = SqliteStore::open(&directory.path().join(".lockgate")).map_err(|error| error.to_string())?;
         let workflow = format!("name: steps\nphases:\n{}", sequential_phase("work", STEPS_EACH, "pass: true"));
-        let stage = Harness::new(folder.path(), Arc::new(store), &workflow)?;
+        let stage = Harness::new(directory.path(), Arc::new(store), &workflow)?;
         let (took, waiting) = runtime()?.block_on(stage.drive(RUNS, RUNS))?;
         if !waiting.is_empty() {
             return Err(format!("W2: {} runs did not end", waiting.len()));
@@ -49,7 +46,7 @@ impl Workload for ConcurrentRuns {
 
     fn rows(&self) -> Vec<Row> {
         vec![Row {
-            what: "W2 1,000 runs of 10 tasks at once".to_owned(),
+            what: "W2 1,000 concurrent runs of 10 tasks".to_owned(),
             unit: Unit::StepsPerSecond,
             raw: self.raw.clone(),
             baseline: Vec::new(),
@@ -59,9 +56,9 @@ impl Workload for ConcurrentRuns {
     }
 }
 
-/// How many rows raw commits in a second.
+/// The number of raw commits per second.
 pub(crate) fn raw(bench: &Bench) -> Result<f64, String> {
-    let folder = bench.fresh()?;
-    let took = baseline::timed("raw", &folder.path().join("baseline.db"), RAW)?;
+    let directory = bench.fresh()?;
+    let took = baseline::timed("raw", &directory.path().join("baseline.db"), RAW)?;
     Ok(RAW as f64 / took.as_secs_f64())
 }

@@ -1,4 +1,4 @@
-//! W3: a thousand runs that wait for a person, answered one by one; and ten thousand that rest.
+//! W3: a thousand runs that wait for a person, answered one by one; and ten thousand idle runs.
 
 use super::concurrent_runs::{Harness, runtime};
 use super::project::{Root, milliseconds, sequential_phase};
@@ -18,12 +18,11 @@ use std::time::{Duration, Instant};
 const RUNS: usize = 1000;
 /// Answers to a run that another process drives.
 const ANSWERS: usize = 15;
-/// Runs that rest.
+/// Idle runs, which wait for a person.
 const RESTING: usize = 10_000;
-/// Long enough for anything that is going to happen at all.
+/// The time after which something that has not happened counts as failed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The workload.
 #[derive(Default)]
 pub(crate) struct Waiting {
     raw: Vec<f64>,
@@ -42,12 +41,12 @@ impl Workload for Waiting {
         "w3"
     }
 
-    /// Lets ten thousand runs come to rest, and looks how large the process is that drove them there.
+    /// Starts ten thousand runs, waits until all of them wait for a person, and measures the memory of the process that drove them.
     fn prepare(&mut self, bench: &Bench) -> Result<(), String> {
         let Some(lockgate) = &bench.lockgate else { return Ok(()) };
-        let folder = bench.fresh()?;
-        let root = Root::make(lockgate, folder.path(), &workflow(1))?;
-        runtime()?.block_on(stage(folder.path(), 1)?.leave(RESTING))?;
+        let directory = bench.fresh()?;
+        let root = Root::make(lockgate, directory.path(), &workflow(1))?;
+        runtime()?.block_on(stage(directory.path(), 1)?.leave(RESTING))?;
         let driver = WorkerProcess::start(&root)?;
         let connection = Connection::open(root.database()).map_err(|error| error.to_string())?;
         until("all runs rest", || {
@@ -57,7 +56,7 @@ impl Workload for Waiting {
         })?;
         self.megabytes.push(driver.megabytes()?);
         drop(driver);
-        self.resting = Some(folder);
+        self.resting = Some(directory);
         Ok(())
     }
 
@@ -67,8 +66,8 @@ impl Workload for Waiting {
         self.commit.push(1000.0 / raw);
         let Some(lockgate) = &bench.lockgate else { return Ok(()) };
 
-        let folder = bench.fresh()?;
-        let stage = stage(folder.path(), 1)?;
+        let directory = bench.fresh()?;
+        let stage = stage(directory.path(), 1)?;
         let (took, answers) = runtime()?.block_on(async {
             let (took, waiting) = stage.drive(RUNS, RUNS).await?;
             let mut answers = Vec::new();
@@ -116,15 +115,15 @@ impl Workload for Waiting {
 
 impl Waiting {
     fn lists(&mut self, lockgate: &Path) -> Result<(), String> {
-        let Some(folder) = &self.resting else { return Ok(()) };
-        let root = Root::found(lockgate, folder.path());
+        let Some(directory) = &self.resting else { return Ok(()) };
+        let root = Root::found(lockgate, directory.path());
         for (mut command, samples) in [
             (baseline::program("list", &root.database(), 500)?, &mut self.list_baseline),
             (root.command(&["inbox", "--json"]), &mut self.list),
         ] {
-            let began = Instant::now();
+            let started = Instant::now();
             let status = command.stdout(Stdio::null()).status().map_err(|error| error.to_string())?;
-            samples.push(began.elapsed().as_secs_f64() * 1000.0);
+            samples.push(started.elapsed().as_secs_f64() * 1000.0);
             if !status.success() {
                 return Err(format!("W3: listing what waits: {status}"));
             }
@@ -133,7 +132,7 @@ impl Waiting {
     }
 }
 
-/// So many phases that each wait for a person, and one after them.
+/// A workflow with this many phases that each wait for a person, and one after them.
 fn workflow(checkpoints: usize) -> String {
     let mut text = "name: waiting\nphases:\n".to_owned();
     for number in 1..=checkpoints {
@@ -144,34 +143,35 @@ fn workflow(checkpoints: usize) -> String {
     text + &sequential_phase("last", 1, "pass: true")
 }
 
-fn stage(folder: &Path, checkpoints: usize) -> Result<Harness, String> {
-    let store = SqliteStore::open(&folder.join(".lockgate")).map_err(|error| error.to_string())?;
-    Harness::new(folder, Arc::new(store), &workflow(checkpoints))
+fn stage(directory: &Path, checkpoints: usize) -> Result<Harness, String> {
+    let store = SqliteStore::open(&directory.join(".lockgate")).map_err(|error| error.to_string())?;
+    Harness::new(directory, Arc::new(store), &workflow(checkpoints))
 }
 
-/// Answers a run that another process drives, again and again; gives how long each answer took to have an effect.
+/// Answers a run that another process drives, again and again; returns the time from each answer to its effect.
 fn across(lockgate: &Path, bench: &Bench) -> Result<Vec<f64>, String> {
-    let folder = bench.fresh()?;
-    let root = Root::make(lockgate, folder.path(), &workflow(ANSWERS))?;
-    runtime()?.block_on(stage(folder.path(), ANSWERS)?.leave(1))?;
+    let directory = bench.fresh()?;
+    let root = Root::make(lockgate, directory.path(), &workflow(ANSWERS))?;
+    runtime()?.block_on(stage(directory.path(), ANSWERS)?.leave(1))?;
     let driver = WorkerProcess::start(&root)?;
     for _ in 0..ANSWERS {
         let mut hold = None;
         until("the next question", || {
-            let inbox: Value = serde_json::from_str(&root.said(&["inbox", "--json"])?).map_err(|error| error.to_string())?;
+            let inbox: Value = serde_json::from_str(&root.output(&["inbox", "--json"])?).map_err(|error| error.to_string())?;
             hold = inbox[0]["id"].as_str().map(str::to_owned);
             Ok(hold.is_some())
         })?;
-        root.said(&["answer", &hold.unwrap_or_default(), "1"])?;
+        root.output(&["answer", &hold.unwrap_or_default(), "1"])?;
     }
     let run = root.newest_run()?;
     until("the end of the run", || {
-        let status: Value = serde_json::from_str(&root.said(&["status", &run, "--json"])?).map_err(|error| error.to_string())?;
+        let status: Value =
+            serde_json::from_str(&root.output(&["status", &run, "--json"])?).map_err(|error| error.to_string())?;
         Ok(status["status"] == "complete")
     })?;
     drop(driver);
     let (mut took, mut answered) = (Vec::new(), None);
-    for line in root.said(&["log", &run, "--json"])?.lines() {
+    for line in root.output(&["log", &run, "--json"])?.lines() {
         let event: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let at = event["at"].as_str().and_then(milliseconds);
         match event["type"].as_str() {
@@ -186,7 +186,7 @@ fn across(lockgate: &Path, bench: &Bench) -> Result<Vec<f64>, String> {
     Ok(took)
 }
 
-/// A process that drives what was left to the background; ended when dropped.
+/// A process that drives background runs; killed when dropped.
 struct WorkerProcess {
     child: Child,
 }
@@ -197,7 +197,7 @@ impl WorkerProcess {
         Ok(Self { child })
     }
 
-    /// How much memory it uses.
+    /// The memory it uses.
     fn megabytes(&self) -> Result<f64, String> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).map_err(|error| error.to_string())?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the process has ended")?;
@@ -214,9 +214,9 @@ impl Drop for WorkerProcess {
 }
 
 fn until(what: &str, mut so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
-    let began = Instant::now();
+    let started = Instant::now();
     while !so()? {
-        if began.elapsed() > PATIENCE {
+        if started.elapsed() > PATIENCE {
             return Err(format!("{what} did not happen"));
         }
         std::thread::sleep(Duration::from_millis(5));

@@ -1,16 +1,16 @@
-//! W4: a process was killed with a long history behind it; how long until a new one has made its first new step durable.
+//! W4: after a process with a long history is killed, the time until a new one has made its first step durable.
 
-use super::first_commit::{beside, copy_as_left, kill_at, time};
+use super::first_commit::{copy_as_left, kill_at, next_to, time};
 use super::project::{Root, sequential_phase};
 use super::table::{Row, Target, Unit};
 use super::{Bench, Workload, baseline, first_commit};
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
-/// Tasks of the phase that is repeated.
+/// Tasks of the repeated phase.
 const TASKS: usize = 100;
 
-/// The workload, at several lengths of history.
+/// The workload, with histories of several lengths.
 #[derive(Default)]
 pub(crate) struct Recovery {
     lengths: Vec<Length>,
@@ -27,10 +27,9 @@ struct Length {
     bytes: Vec<f64>,
 }
 
-/// What a killed process left behind.
+/// The database of a killed process.
 struct Left {
-    folder: tempfile::TempDir,
-    /// The newest commit.
+    directory: tempfile::TempDir,
     last: i64,
 }
 
@@ -61,14 +60,14 @@ impl Workload for Recovery {
 
     fn round(&mut self, bench: &Bench) -> Result<(), String> {
         for length in &mut self.lengths {
-            let folder = length.baseline_left.copy(bench)?;
-            let database = folder.path().join("baseline.db");
+            let directory = length.baseline_left.copy(bench)?;
+            let database = directory.path().join("baseline.db");
             let took = time(baseline::program("recover", &database, 0)?, &database, length.baseline_left.last)?;
             length.baseline.push(took.as_secs_f64() * 1000.0);
 
             let (Some(lockgate), Some(left)) = (&bench.lockgate, &length.ours_left) else { continue };
-            let folder = left.copy(bench)?;
-            let root = Root::found(lockgate, folder.path());
+            let directory = left.copy(bench)?;
+            let root = Root::found(lockgate, directory.path());
             let took = time(root.command(&["resume", &length.run]), &root.database(), left.last);
             let took = took.map_err(|error| format!("W4: `lockgate resume {}`: {error}", length.run))?;
             length.ours.push(took.as_secs_f64() * 1000.0);
@@ -104,9 +103,9 @@ impl Workload for Recovery {
 }
 
 impl Left {
-    /// Looks at a copy, since whoever opens what was left also tidies it up.
-    fn look(bench: &Bench, folder: tempfile::TempDir, database: &str) -> Result<(Self, tempfile::TempDir), String> {
-        let left = Self { folder, last: 0 };
+    /// Inspects a copy, because opening the original would clean it up.
+    fn look(bench: &Bench, directory: tempfile::TempDir, database: &str) -> Result<(Self, tempfile::TempDir), String> {
+        let left = Self { directory, last: 0 };
         let copy = left.copy(bench)?;
         let connection = Connection::open(copy.path().join(database)).map_err(|error| error.to_string())?;
         let last = first_commit::newest(&connection).map_err(|error| error.to_string())?;
@@ -115,32 +114,32 @@ impl Left {
 
     fn copy(&self, bench: &Bench) -> Result<tempfile::TempDir, String> {
         let copy = bench.fresh()?;
-        copy_as_left(self.folder.path(), copy.path()).map_err(|error| format!("cannot copy what was left: {error}"))?;
+        copy_as_left(self.directory.path(), copy.path()).map_err(|error| format!("cannot copy the database: {error}"))?;
         Ok(copy)
     }
 }
 
 fn baseline_left(bench: &Bench, steps: usize) -> Result<Left, String> {
-    let folder = bench.fresh()?;
-    let database: PathBuf = folder.path().join("baseline.db");
+    let directory = bench.fresh()?;
+    let database: PathBuf = directory.path().join("baseline.db");
     kill_at(baseline::program("fill", &database, 0)?, &database, steps as i64)?;
     assert_left_open(&database)?;
-    Left::look(bench, folder, "baseline.db").map(|(left, _)| left)
+    Left::look(bench, directory, "baseline.db").map(|(left, _)| left)
 }
 
 impl Length {
     fn make_ours(&mut self, bench: &Bench, lockgate: &Path) -> Result<(), String> {
-        let folder = bench.fresh()?;
-        let root = Root::make(lockgate, folder.path(), &workflow())?;
-        // More answers than are needed: the process must not come to its end before it is killed.
+        let directory = bench.fresh()?;
+        let root = Root::make(lockgate, directory.path(), &workflow())?;
+        // More answers than needed: the process must not end before it is killed.
         let answers = "- { at: work, option: Again }\n".repeat(self.steps / TASKS * 5 / 4 + 50);
         root.put("answers.yaml", &answers)?;
-        // A repetition makes a few commits more than it has tasks.
+        // A repetition has a few more commits than tasks.
         let commits = self.steps + 3 * self.steps / TASKS;
         kill_at(root.command(&["run", "workflow.yaml", "--answers", "answers.yaml"]), &root.database(), commits as i64)
             .map_err(|error| format!("W4: `lockgate run`: {error}"))?;
         assert_left_open(&root.database())?;
-        let (left, copy) = Left::look(bench, folder, ".lockgate/lockgate.db")?;
+        let (left, copy) = Left::look(bench, directory, ".lockgate/lockgate.db")?;
         let copied = Root::found(lockgate, copy.path());
         self.run = copied.newest_run()?;
         let finished = copied.history(&self.run)?.finished;
@@ -151,12 +150,12 @@ impl Length {
     }
 }
 
-/// A killed process leaves a log beside the database; without one it had ended by itself.
+/// A killed process leaves a log next to the database; without one, it ended by itself.
 fn assert_left_open(database: &Path) -> Result<(), String> {
-    if beside(database, "-wal").exists() {
+    if next_to(database, "-wal").exists() {
         Ok(())
     } else {
-        Err(format!("{} was closed in order, not killed", database.display()))
+        Err(format!("{} was closed cleanly, not killed", database.display()))
     }
 }
 

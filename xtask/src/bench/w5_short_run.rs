@@ -1,11 +1,10 @@
-//! W5: a whole short run, from the start of the process to its end: three steps and one answer given in advance.
+//! W5: a complete short run, from the start of the process to its end: three steps and one preset answer.
 
 use super::project::{Root, sequential_phase};
 use super::table::{Row, Target, Unit};
 use super::{Bench, Workload, baseline};
 use std::time::Instant;
 
-/// The workload.
 #[derive(Default)]
 pub(crate) struct StartToEnd {
     baseline: Vec<f64>,
@@ -22,20 +21,20 @@ impl Workload for StartToEnd {
     }
 
     fn round(&mut self, bench: &Bench) -> Result<(), String> {
-        let folder = bench.fresh()?;
-        let mut command = baseline::program("short", &folder.path().join("baseline.db"), 0)?;
-        let began = Instant::now();
+        let directory = bench.fresh()?;
+        let mut command = baseline::program("short", &directory.path().join("baseline.db"), 0)?;
+        let started = Instant::now();
         let status = command.status().map_err(|error| format!("cannot start baseline short: {error}"))?;
-        self.baseline.push(began.elapsed().as_secs_f64() * 1000.0);
+        self.baseline.push(started.elapsed().as_secs_f64() * 1000.0);
         if !status.success() {
             return Err(format!("baseline short: {status}"));
         }
         let Some(lockgate) = &bench.lockgate else { return Ok(()) };
-        let folder = bench.fresh()?;
-        let root = Root::make(lockgate, folder.path(), &workflow())?;
-        let began = Instant::now();
-        root.said(&["run", "workflow.yaml", "--answer", "one=Continue"])?;
-        self.ours.push(began.elapsed().as_secs_f64() * 1000.0);
+        let directory = bench.fresh()?;
+        let root = Root::make(lockgate, directory.path(), &workflow())?;
+        let started = Instant::now();
+        root.output(&["run", "workflow.yaml", "--answer", "one=Continue"])?;
+        self.ours.push(started.elapsed().as_secs_f64() * 1000.0);
         Ok(())
     }
 

@@ -1,15 +1,15 @@
-//! State files of pipelines: `lockgate check` finds what `expected-findings.tsv` says, and nothing else; each can be imported, and is exported with
-//! every key and value.
+//! State files of pipelines: `lockgate check` must report exactly what `expected-findings.tsv` lists, and each file must survive an import and an
+//! export with every key and value.
 
-use super::{CorpusReport, call, root, said};
+use super::{CorpusReport, call, messages, root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The list of what each file breaks, in words.
+/// The list of violations by file, in words.
 const EXPECTED: &str = "expected-findings.tsv";
 
-/// Our rules in the words of that list.
+/// Lockgate's rules in the words of that list.
 const WORDS: [(&str, &str); 34] = [
     ("prd-missing", "missing prd"),
     ("prd-pattern", "prd pattern"),
@@ -47,21 +47,21 @@ const WORDS: [(&str, &str); 34] = [
     ("gates-differ-from-spec", "gates != spec"),
 ];
 
-/// Looks at all state files in a folder.
-pub(super) fn check(lockgate: &Path, folder: &Path, report: &mut CorpusReport) {
-    let expected = expected(&std::fs::read_to_string(folder.join(EXPECTED)).unwrap_or_default());
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+/// Checks all state files in a directory.
+pub(super) fn check(lockgate: &Path, directory: &Path, report: &mut CorpusReport) {
+    let expected = expected(&std::fs::read_to_string(directory.join(EXPECTED)).unwrap_or_default());
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect();
     files.sort();
     for file in files {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let came = as_expected(lockgate, &file, expected.get(&name))
-            .and_then(|told| Ok(format!("{told}; {}", imported(lockgate, &file)?)));
-        report.count(&file, came, |report| report.pipelines += 1);
+        let outcome = as_expected(lockgate, &file, expected.get(&name))
+            .and_then(|summary| Ok(format!("{summary}; {}", imported(lockgate, &file)?)));
+        report.count(&file, outcome, |report| report.pipelines += 1);
     }
 }
 
-/// What each file breaks, sorted.
+/// The expected violations of each file, sorted.
 fn expected(list: &str) -> BTreeMap<String, Vec<String>> {
     let line = |line: &str| {
         let (file, rest) = line.split_once('\t')?;
@@ -75,21 +75,21 @@ fn expected(list: &str) -> BTreeMap<String, Vec<String>> {
 
 fn as_expected(lockgate: &Path, file: &Path, expected: Option<&Vec<String>>) -> Result<String, String> {
     let output = call(lockgate, None, &["check", "--json", &file.to_string_lossy()])?;
-    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     let findings: Vec<&Value> = view[0]["findings"].as_array().into_iter().flatten().collect();
     let code = i32::from(!findings.is_empty());
     if output.status.code() != Some(code) {
-        return Err(format!("{} with {} findings: {}", output.status, findings.len(), said(&output)));
+        return Err(format!("{} with {} findings: {}", output.status, findings.len(), messages(&output)));
     }
     if let Some(without) = findings.iter().find(|finding| finding["line"].as_u64() < Some(1) || finding["help"] == "") {
-        return Err(format!("a finding has no place, or nothing that would mend it: {without}"));
+        return Err(format!("a finding has no position or no help: {without}"));
     }
     let mut found: Vec<String> = findings.iter().map(|finding| words(finding["rule"].as_str().unwrap_or_default())).collect();
     found.sort();
     match expected {
-        Some(expected) if found != *expected => Err(format!("found {found:?}, and {expected:?} is expected")),
+        Some(expected) if found != *expected => Err(format!("found {found:?}, expected {expected:?}")),
         Some(_) => Ok(format!("{} findings, as expected", found.len())),
-        None => Ok(format!("{} findings, and nothing is known to expect: {}", found.len(), found.join("; "))),
+        None => Ok(format!("{} findings, without an expectation: {}", found.len(), found.join("; "))),
     }
 }
 
@@ -97,7 +97,7 @@ fn words(rule: &str) -> String {
     WORDS.iter().find(|(known, _)| *known == rule).map_or(rule, |(_, words)| words).to_owned()
 }
 
-/// Makes a run from a file, and the file from the run: every key is there again, in its place, with its value.
+/// Imports a file as a run, and exports it again: every key must keep its position and value.
 fn imported(lockgate: &Path, file: &Path) -> Result<String, String> {
     let root = root()?;
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
@@ -105,31 +105,31 @@ fn imported(lockgate: &Path, file: &Path) -> Result<String, String> {
     std::fs::write(root.path().join(&name), &text).map_err(|error| error.to_string())?;
     let output = call(lockgate, Some(root.path()), &["import", &name, "--json"])?;
     if output.status.code() != Some(0) {
-        return Err(format!("it cannot be imported: {}", said(&output)));
+        return Err(format!("it cannot be imported: {}", messages(&output)));
     }
-    let made: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
+    let made: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     let exported = call(lockgate, Some(root.path()), &["export", made["run"].as_str().unwrap_or_default()])?;
-    let again: Value = serde_json::from_slice(&exported.stdout).map_err(|error| format!("{error}: {}", said(&exported)))?;
+    let again: Value = serde_json::from_slice(&exported.stdout).map_err(|error| format!("{error}: {}", messages(&exported)))?;
     let before: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     kept(&before, &again)?;
     let leniently = made["notes"].as_array().map_or(0, Vec::len);
     Ok(format!(
-        "imported as {}, {leniently} things read leniently, and exported with every key",
+        "imported as {}, {leniently} values read leniently, and exported with every key",
         made["status"].as_str().unwrap_or_default()
     ))
 }
 
-/// Whether every key stands there again, in the same order and with the same value, as text: the order of keys is no part of what makes two values
-/// equal. Keys that the source asks for may have been added.
+/// Whether every key has the same position and value, compared as text because the order of keys does not affect equality. Keys that the
+/// reference format requires may have been added.
 fn kept(before: &Value, again: &Value) -> Result<(), String> {
-    let (Value::Object(before), Value::Object(again)) = (before, again) else { return Err("it is no object".to_owned()) };
+    let (Value::Object(before), Value::Object(again)) = (before, again) else { return Err("not an object".to_owned()) };
     if let Some((key, value)) =
         before.iter().find(|(key, value)| again.get(*key).map(Value::to_string) != Some(value.to_string()))
     {
         return Err(format!("`{key}` was {value} and is {}", again.get(key).unwrap_or(&Value::Null)));
     }
     let order: Vec<&String> = again.keys().filter(|key| before.contains_key(*key)).collect();
-    if order != before.keys().collect::<Vec<_>>() { Err(format!("the keys stand in another order: {order:?}")) } else { Ok(()) }
+    if order != before.keys().collect::<Vec<_>>() { Err(format!("the order of keys changed: {order:?}")) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -155,8 +155,8 @@ mod tests {
         let seen = |again: &str| kept(&serde_json::json!({"b": {"y": 1, "x": 2}, "a": 3}), &serde_json::from_str(again).unwrap());
         assert_eq!(seen(r#"{"b": {"y": 1, "x": 2}, "c": 4, "a": 3}"#), Ok(()));
         assert!(seen(r#"{"b": {"y": 1, "x": 2}}"#).is_err());
-        assert!(seen(r#"{"b": {"x": 2, "y": 1}, "a": 3}"#).is_err(), "the order within");
-        assert!(seen(r#"{"a": 3, "b": {"y": 1, "x": 2}}"#).is_err(), "the order");
+        assert!(seen(r#"{"b": {"x": 2, "y": 1}, "a": 3}"#).is_err(), "the order within a value");
+        assert!(seen(r#"{"a": 3, "b": {"y": 1, "x": 2}}"#).is_err(), "the order of keys");
     }
 
     #[test]

@@ -1,54 +1,58 @@
-//! Plans that people really wrote: every task and checkpoint of each is found, and each can be walked to its end, as can a folder of them.
+//! Plans that people wrote: every task and checkpoint must be found, and a dry run of each plan and of each directory must complete.
 //!
-//! What is found is held against a plain count of tags that knows nothing but code fences and comments, so that it does not depend on what it checks.
+//! The result is compared with a plain count of tags that only knows code fences and comments, so that it does not depend on the parser.
 
-use super::{CorpusReport, call, folders_in, root, said};
+use super::{CorpusReport, call, directories_in, messages, root};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Looks at every plan in a folder and the folders in it.
-pub(super) fn check(lockgate: &Path, folder: &Path, report: &mut CorpusReport) {
-    for file in files_in(folder) {
-        let came = found(lockgate, &file).map(|(tasks, told)| {
+/// Checks every plan in a directory and its subdirectories.
+pub(super) fn check(lockgate: &Path, directory: &Path, report: &mut CorpusReport) {
+    for file in files_in(directory) {
+        let outcome = found(lockgate, &file).map(|(tasks, summary)| {
             report.tasks += tasks;
-            told
+            summary
         });
-        report.count(&file, came, |report| report.plans += 1);
+        report.count(&file, outcome, |report| report.plans += 1);
     }
-    if !files_in(folder).is_empty() {
-        report.count(folder, walked(lockgate, folder).map(|()| "walked as a whole".to_owned()), |_| {});
+    if !files_in(directory).is_empty() {
+        report.count(
+            directory,
+            walked(lockgate, directory).map(|()| "dry run of the whole directory completed".to_owned()),
+            |_| {},
+        );
     }
-    for name in folders_in(folder) {
-        check(lockgate, &folder.join(name), report);
+    for name in directories_in(directory) {
+        check(lockgate, &directory.join(name), report);
     }
 }
 
-/// How many tasks a plan has, when all of them were found, and what is told of it.
+/// The number of tasks in a plan, if all of them were found, and a summary.
 fn found(lockgate: &Path, file: &Path) -> Result<(usize, String), String> {
     let source = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let output = call(lockgate, None, &["validate", "--json", &file.to_string_lossy()])?;
-    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", said(&output)))?;
-    let told = compared(&source, &view[0])?;
+    let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
+    let summary = compared(&source, &view[0])?;
     walked(lockgate, file)?;
     match output.status.code() {
-        Some(0) => Ok(told),
-        _ => Err(format!("it is not valid: {}", said(&output))),
+        Some(0) => Ok(summary),
+        _ => Err(format!("it is not valid: {}", messages(&output))),
     }
 }
 
-/// Walks a plan or a folder of them without doing anything.
+/// Dry-runs a plan or a directory of plans.
 fn walked(lockgate: &Path, plans: &Path) -> Result<(), String> {
     let root = root()?;
     let output = call(lockgate, Some(root.path()), &["run", "--dry-run", &plans.to_string_lossy()])?;
-    if output.status.code() == Some(0) { Ok(()) } else { Err(format!("its dry run: {}: {}", output.status, said(&output))) }
+    if output.status.code() == Some(0) { Ok(()) } else { Err(format!("dry run: {}: {}", output.status, messages(&output))) }
 }
 
-/// Holds what was read of a plan against its tags.
+/// Compares the tasks found in a plan with its tags.
 fn compared(source: &str, read: &Value) -> Result<(usize, String), String> {
     if read["format"] != "plan" {
-        return Err(format!("it was taken for {}", read["format"]));
+        return Err(format!("it was read as {}", read["format"]));
     }
-    // What a plan asks for around a task, such as a decision before one that cannot be undone, is called `task-2-start`.
+    // Additional tasks, such as a decision before a task that cannot be undone, are called `task-2-start`.
     let is_own = |task: &&Value| {
         let number = task["id"].as_str().and_then(|id| id.rsplit("task-").next());
         number.is_some_and(|number| number.bytes().all(|digit| digit.is_ascii_digit()))
@@ -57,17 +61,17 @@ fn compared(source: &str, read: &Value) -> Result<(usize, String), String> {
     let kinds: Vec<&str> = tasks.filter_map(|task| task["kind"].as_str()).collect();
     let written = written_kinds(source);
     if kinds != written {
-        return Err(format!("its tasks are {written:?}, and {kinds:?} were read"));
+        return Err(format!("the tags are {written:?}, but the tasks are {kinds:?}"));
     }
-    let mut told = kinds.join(", ");
+    let mut summary = kinds.join(", ");
     for problem in read["problems"].as_array().into_iter().flatten() {
-        told +=
+        summary +=
             &format!("\n        {}:{} {}", problem["line"], problem["column"], problem["message"].as_str().unwrap_or_default());
     }
-    Ok((written.len(), told))
+    Ok((written.len(), summary))
 }
 
-/// What each task must be read as, by its tag: `agent` for work, else the kind of checkpoint; what is not known is verified by a person.
+/// The expected kind of each task, from its tag: `agent` for work, otherwise the kind of checkpoint. A person verifies unknown kinds.
 fn written_kinds(source: &str) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     let (mut in_fence, mut in_comment) = (false, false);
@@ -105,9 +109,9 @@ fn kind(tag: &str) -> &'static str {
     }
 }
 
-/// The Markdown files in a folder, sorted.
-fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+/// The Markdown files in a directory, sorted.
+fn files_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =
         entries.filter(|path| path.is_file() && path.extension().is_some_and(|ending| ending == "md")).collect();
     files.sort();

@@ -157,12 +157,12 @@ phases:
     let project = project(flow, &[("claude.sh", KNOWN)]);
     let output = project.run(&["run", "flow.yaml"]);
     ended(&output, 3);
-    assert!(output.stderr.contains("$1.20 of $1.00 are spent"), "{}", output.stderr);
+    assert!(output.stderr.contains("$1.20 of $1.00 spent"), "{}", output.stderr);
     let run = project.newest();
     assert_eq!(project.events(&run, "task_finished").len(), 2);
     assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
     let hold = project.waiting_hold();
-    ended(&project.run(&["answer", &hold, "go-on", "--resume"]), 0);
+    ended(&project.run(&["answer", &hold, "raise-budget", "--resume"]), 0);
     assert_eq!(project.events(&run, "task_finished").len(), 4);
     assert_eq!(project.events(&run, "budget_raised").len(), 1);
 }
@@ -188,7 +188,7 @@ exit 1
     let run = project.newest();
     assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
     let hold = project.waiting_hold();
-    ended(&project.run(&["answer", &hold, "go-on", "--resume"]), 3);
+    ended(&project.run(&["answer", &hold, "raise-budget", "--resume"]), 3);
     let arguments = project.read("arguments.txt");
     assert!(arguments.lines().nth(1).unwrap().contains("--resume s-1"), "it goes on where it was: {arguments}");
     let half = "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"half\"}]}}'\n";
@@ -209,11 +209,12 @@ phases:
     tasks: [{ id: one, prompt: go }, { id: two, prompt: go }]
 ";
     let project = project(flow, &[("agent.sh", PLAIN)]);
-    let output = project.run(&["run", "flow.yaml", "--agent", "./agent.sh", "--answer", "work/two=Go on with as much again"]);
+    let output =
+        project.run(&["run", "flow.yaml", "--agent", "./agent.sh", "--answer", "work/two=Raise the budget and continue"]);
     ended(&output, 0);
-    assert!(output.stderr.contains("May work/two go on with as much again?"), "{}", output.stderr);
+    assert!(output.stderr.contains("so that work/two can continue?"), "{}", output.stderr);
     let opened = project.events(&project.newest(), "hold_opened");
-    assert_eq!(opened[0]["notes"], json!(["the cost of one attempt is not known"]));
+    assert_eq!(opened[0]["notes"], json!(["the cost of one attempt is unknown"]));
 }
 
 #[test]
@@ -316,7 +317,7 @@ fn a_missing_preset_or_schema_is_reported_before_anything_runs() {
     );
     let output = project.run(&["validate", "flow.yaml"]);
     ended(&output, 4);
-    for reported in ["there is no preset `cluade`", "did you mean `claude`?", "`output_schema` is no JSON Schema"] {
+    for reported in ["there is no preset `cluade`", "did you mean `claude`?", "`output_schema` is not a valid JSON Schema"] {
         assert!(output.stderr.contains(reported), "{reported}: {}", output.stderr);
     }
 }

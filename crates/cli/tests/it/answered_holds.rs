@@ -99,7 +99,7 @@ fn a_nonexistent_option_is_bad_input_even_after_the_hold_is_decided() {
     assert_eq!(project.run(&["answer", &hold, "Looks good", "--resume"]).code, Some(0));
     let output = project.run(&["answer", &hold, "lgtm"]);
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(output.stderr.contains("\"lgtm\" is no option of hold"), "{output:?}");
+    assert!(output.stderr.contains("\"lgtm\" is not an option of hold"), "{output:?}");
     assert!(output.stderr.contains("1. Looks good") && output.stderr.contains("2. Again"), "{output:?}");
     assert_eq!(project.run(&["answer", &hold, "1"]).code, Some(0), "the number of what was answered is the same answer");
     assert_eq!(project.run(&["answer", &hold, "2"]).code, Some(3));

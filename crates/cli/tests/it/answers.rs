@@ -106,7 +106,7 @@ fn an_unknown_option_is_bad_input_and_lists_the_options() {
 exit 4
 --- stdout
 --- stderr
-error[option-not-found]: "lgtm" is no option of hold [HOLD]
+error[option-not-found]: "lgtm" is not an option of hold [HOLD]
 help: its options are
       1. Looks good
       2. Again (with feedback)
@@ -281,7 +281,7 @@ phases:
     gates: [{ id: chk, run: 'false', on_fail: ask }]
 ";
     let project = Project::with(flow);
-    for option in ["4", "repeat", "Run the phase again with what it found"] {
+    for option in ["4", "repeat", "Run the phase again with its findings"] {
         for selector in ["a/chk", "chk"] {
             let output = project.run(&["run", "flow.yaml", "--answer", &format!("{selector}={option}")]);
             assert_eq!(output.code, Some(4), "{output:?}");

@@ -242,7 +242,7 @@ phases:
     project.write("flow.yaml", flow("action: 'abort'"));
     let output = run(&project, &[]);
     ended(&output, 1);
-    assert!(output.stderr.contains("the work of phase work is not whole: look; more.md is missing"), "{}", output.stderr);
+    assert!(output.stderr.contains("the work of phase work is incomplete: look; more.md is missing"), "{}", output.stderr);
     assert_eq!(project.status(&project.newest())["status"], "failed");
     ended(&project.run(&["resume", &project.newest()]), 1);
 }
@@ -263,7 +263,7 @@ phases:
     );
     ended(&run(&project, &[]), 3);
     let hold = &project.status(&project.newest())["holds"][0];
-    assert!(hold["notes"][0].as_str().unwrap().contains("could not be made: Error: broken"), "{hold}");
+    assert!(hold["notes"][0].as_str().unwrap().contains("the gap check failed: Error: broken"), "{hold}");
     let waiting = project.waiting_hold();
     let output = project.run(&["answer", &waiting, "continue", "--resume"]);
     ended(&output, 3);

@@ -123,10 +123,10 @@ fn d4_check_names_the_broken_rule_its_position_and_a_fix() {
     assert_eq!(
         found.stdout,
         "PRD-009.json: clean
-bad/PRD-009.json:5:13: status-unknown: `status` is `pauzed`, which means nothing
+bad/PRD-009.json:5:13: status-unknown: `status` is `pauzed`, which is not a known status
   help: did you mean `paused`?
-bad/PRD-009.json:8:3: workstreams-differ-from-spec: `WS3` of the EXECUTION-SPEC stand in none of the three lists
-  help: completed, in progress and pending workstreams together are all of the EXECUTION-SPEC
+bad/PRD-009.json:8:3: workstreams-differ-from-spec: not in any of the three lists: `WS3`
+  help: list every workstream of the EXECUTION-SPEC as completed, in progress or pending
 bad/PRD-009.json: 2 findings
 "
     );
@@ -146,7 +146,7 @@ fn d4_a_missing_broken_or_unrelated_spec_is_a_clear_error() {
         ("missing.md", "missing.md cannot be read: there is no such file"),
         ("flow.yaml", "flow.yaml is a workflow, and no EXECUTION-SPEC"),
         ("SPEC.md", "gate `their` is not defined under `gates`"),
-        ("PRD-009.json", "this is a pipeline state file, and no workflow"),
+        ("PRD-009.json", "this is a pipeline state file, not a workflow"),
     ] {
         let output = project.run(&["check", "PRD-009.json", "--spec", spec]);
         assert!(output.code == Some(4) && output.stderr.contains(said), "{output:?}");

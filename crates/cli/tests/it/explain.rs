@@ -1,10 +1,10 @@
-//! `lockgate explain`: every message has a code, and every code a page.
+//! `lockgate explain`: every error message has a code, and every code has a page.
 
 use crate::project::Project;
 
 const BROKEN: &str = "name: broken\nphases:\n  - id: a\n    taks: []\n    gates: []\n";
 
-/// The code in the brackets of the first error that is told.
+/// The code in the brackets of the first error on stderr.
 fn code_of(stderr: &str) -> String {
     let (_, rest) = stderr.split_once("error[").unwrap_or_else(|| panic!("no code: {stderr}"));
     rest.split_once("]: ").unwrap().0.to_owned()

@@ -132,7 +132,7 @@ fn a_tolerated_failure_skips_dependents_unless_their_join_allows_it() {
     ended(&output, 0);
     let made: Vec<bool> = ["all", "any", "done", "further"].iter().map(|name| project.path(name).exists()).collect();
     assert_eq!(made, [false, true, true, false], "{}", output.stderr);
-    assert!(output.stderr.contains("work/all left out: it needs bad, good, which did not succeed"), "{}", output.stderr);
+    assert!(output.stderr.contains("work/all left out: it depends on bad, good, which did not succeed"), "{}", output.stderr);
 }
 
 #[test]

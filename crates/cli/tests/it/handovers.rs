@@ -106,7 +106,7 @@ fn a_missing_commit_opens_a_hold_before_the_next_agent_starts() {
     let inbox = project.json(0, &["inbox", "--json"]);
     assert_eq!(inbox[0]["kind"], "handover", "{inbox}");
     assert_eq!(project.read("attempts.txt"), "1\n", "nobody went on");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "go-on", "--resume"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "continue", "--resume"]).code, Some(3));
     assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify", "a person may say that it goes on all the same");
 }
 
@@ -159,7 +159,7 @@ fn a_decision_of_an_agent_offers_its_options_and_the_next_agent_gets_the_chosen_
         options.map(|option| option[key].as_str().unwrap_or("-").to_owned()).collect()
     };
     assert_eq!(offered("id"), ["sqlite", "option-abort", "answer", "abort"]);
-    assert_eq!(offered("label"), ["Keep SQLite", "Abort (option of the agent)", "Answer in words", "Abort"]);
+    assert_eq!(offered("label"), ["Keep SQLite", "Abort (agent's option)", "Answer in words", "Abort"]);
     assert_eq!(offered("pros"), ["simple", "nothing to do", "-", "-"]);
     assert_eq!(offered("cons"), ["one machine", "no feature", "-", "-"]);
     let block = project.run(&["handover", &project.newest()]).stdout;
@@ -169,7 +169,7 @@ fn a_decision_of_an_agent_offers_its_options_and_the_next_agent_gets_the_chosen_
         Some(0),
         "it is only an option"
     );
-    assert_eq!(project.read("answered.txt"), "User response: option-abort: Abort (option of the agent)\n");
+    assert_eq!(project.read("answered.txt"), "User response: option-abort: Abort (agent's option)\n");
     assert_eq!(project.read("after.txt"), "after\n");
 }
 

@@ -246,7 +246,7 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
     assert!(project.run(&["why", "job"]).stdout.contains("lockgate resume"));
     assert_eq!(project.read("ran").lines().count(), 2, "nothing was started");
     fine(&project);
-    expect(&project.run(&["retry", "job", "broken"]), 0, &["work/broken will be tried again already"]);
+    expect(&project.run(&["retry", "job", "broken"]), 0, &["work/broken is already scheduled to run again"]);
     project.write("mended", "");
     project.write("checked", "");
     let output = project.run(&["retry", "job", "work/broken", "--resume"]);
@@ -306,24 +306,24 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
 fn skipping_requires_a_reason() {
     let project = failed();
     expect(&project.run(&["skip", "job", "broken"]), 4, &["--reason <TEXT>"]);
-    expect(&project.run(&["skip", "job", "broken", "--reason", " "]), 4, &["is not skipped without a reason", "help: say why"]);
+    expect(&project.run(&["skip", "job", "broken", "--reason", " "]), 4, &["requires a reason", "help: say why"]);
     assert_eq!(project.status("job")["status"], "failed");
 }
 
 #[test]
 fn an_impossible_retry_is_refused_with_help() {
     let project = failed();
-    expect(&project.run(&["retry", "job", "work/fine"]), 4, &["work/fine is done already", "only when its phase is repeated"]);
-    expect(&project.run(&["skip", "job", "work/fine", "--reason", "x"]), 4, &["work/fine is done already"]);
+    expect(&project.run(&["retry", "job", "work/fine"]), 4, &["work/fine is already done", "repeat its phase at a checkpoint"]);
+    expect(&project.run(&["skip", "job", "work/fine", "--reason", "x"]), 4, &["work/fine is already done"]);
     expect(&project.run(&["retry", "job", "after"]), 4, &["work/after has not run yet", "lockgate skip "]);
     expect(
         &project.run(&["retry", "job", "ship/fine"]),
         4,
-        &["ship/fine is not in the phase under way, which is work", "`lockgate status "],
+        &["ship/fine is not in the current phase (work)", "`lockgate status "],
     );
     assert_eq!(project.status("job")["status"], "failed", "none of this changed anything");
     assert_eq!(project.run(&["cancel", "job"]).code, Some(0));
-    expect(&project.run(&["retry", &project.newest(), "broken"]), 4, &["the run is cancelled already"]);
+    expect(&project.run(&["retry", &project.newest(), "broken"]), 4, &["the run is already cancelled"]);
     fine(&project);
 }
 
@@ -335,7 +335,7 @@ fn a_question_about_a_task_is_voided_when_the_task_is_retried_or_skipped() {
     let hold = project.waiting_hold();
     assert_eq!(project.run(&["retry", "job", "broken"]).code, Some(0));
     assert_eq!(project.json(0, &["inbox", "--json"]), serde_json::json!([]));
-    expect(&project.run(&["answer", &hold, "rerun"]), 3, &["was taken back", "a person asked for a new attempt"]);
+    expect(&project.run(&["answer", &hold, "rerun"]), 3, &["was voided", "a person asked for a new attempt"]);
     fine(&project);
     assert_eq!(project.run(&["resume", "job"]).code, Some(3), "it failed again, and is asked about again");
     assert_ne!(project.waiting_hold(), hold);
@@ -448,7 +448,7 @@ fn retry_and_skip_require_a_terminal_unless_the_settings_allow_otherwise() {
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(1));
     for arguments in [&["retry", "job", "broken"][..], &["skip", "job", "broken", "--reason", "x", "--resume"]] {
         let output = project.run(arguments);
-        expect(&output, 3, &["there is no controlling terminal", "a person does this from a terminal"]);
+        expect(&output, 3, &["there is no controlling terminal", "run the command yourself, from a terminal"]);
     }
     let run = project.newest();
     assert_eq!(project.events(&run, "attempt_refused").len(), 2);

@@ -289,7 +289,7 @@ fn a_directory_of_plans_with_an_impossible_order_does_not_start() {
     project.write("p/09-02-PLAN.md", small("02", "wave: 1\ndepends_on: [09-01]\n"));
     let output = project.run(&["run", "p", "--agent", "cat"]);
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(output.stderr.contains("these plans wait for each other: 09-01 → 09-02 → 09-01"), "{output:?}");
+    assert!(output.stderr.contains("these plans depend on each other: 09-01 → 09-02 → 09-01"), "{output:?}");
     assert!(output.stderr.contains("p/09-01-PLAN.md:6:1"), "{output:?}");
     let read = project.json(4, &["validate", "p", "--json"]);
     assert_eq!(read[0]["problems"][0]["file"], "09-01-PLAN.md");

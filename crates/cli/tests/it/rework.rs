@@ -95,7 +95,7 @@ fn an_answer_that_a_fork_inherited_can_be_changed_there() {
     assert_eq!((status("draft"), status("never")), (Some(json!("tolerated")), Some(json!("omitted"))), "{plan}");
     assert_eq!(summary["decisions"][0]["answer"], "b", "{summary}");
     let reason = &summary["omitted"][0]["reason"];
-    assert_eq!(reason, "it needs draft, which did not succeed", "{summary}");
+    assert_eq!(reason, "it depends on draft, which did not succeed", "{summary}");
     let late = project.run(&["change", go, "Go", "--run", &second, "--yes"]);
     assert_eq!(late.code, Some(3), "{late:?}");
     assert!(late.stderr.contains("error[hold-closed]") && late.stderr.contains("no longer counts"), "{}", late.stderr);
@@ -124,9 +124,9 @@ phases:
     assert_eq!(project.run(&["answer", &left, "issues", "--feedback", "no", "--resume"]).code, Some(3));
     let late = project.run(&["answer", &right, "approved"]);
     assert_eq!(late.code, Some(3), "{late:?}");
-    assert!(late.stderr.contains("was taken back at"), "{}", late.stderr);
-    assert!(late.stderr.contains("what it is about is done again"), "{}", late.stderr);
-    assert!(late.stderr.contains("asks the same now"), "{}", late.stderr);
+    assert!(late.stderr.contains("was voided at"), "{}", late.stderr);
+    assert!(late.stderr.contains("the work that it is about is redone"), "{}", late.stderr);
+    assert!(late.stderr.contains("asks the same question now"), "{}", late.stderr);
 }
 
 #[test]

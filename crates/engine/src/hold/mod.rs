@@ -1,4 +1,4 @@
-//! Holds: questions of a run that wait for an answer, and what an answer does.
+//! Holds: questions of a run that wait for an answer, and the effect of an answer.
 
 mod diff;
 pub mod option;
@@ -25,44 +25,38 @@ use crate::spec::workflow::{Check, OnDeadline, Question};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A question that waits for an answer, or is being settled.
+/// A question that waits for an answer, or whose answer has not taken effect yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hold {
-    /// Its id.
     pub id: HoldId,
-    /// What kind of question it is.
     pub kind: HoldKind,
-    /// What it is about.
     pub scope: Scope,
-    /// The question, as shown.
+    /// The rendered question.
     pub prompt: String,
-    /// What else must be said with it: errors, warnings, what changed.
+    /// Notes shown with the question: errors, warnings, changes.
     pub notes: Vec<String>,
-    /// The files that the answer is about, as they were when it was opened or reopened.
+    /// The files that the answer is bound to, as they were when the hold was opened or reopened.
     pub files: Vec<PresentedFile>,
-    /// What may be answered.
     pub options: Vec<Choice>,
-    /// Whether the run waits for it.
+    /// Whether the run waits for the answer.
     pub blocking: bool,
-    /// How many people must agree.
+    /// How many people must approve.
     pub quorum: u32,
-    /// Raised each time it is opened again; an answer names the revision that was seen.
+    /// Incremented each time the hold is reopened. An answer names the revision that was seen.
     pub revision: u32,
-    /// Where it stands.
     pub state: HoldState,
-    /// The answers to the present revision.
+    /// The answers to the current revision.
     pub answers: Vec<Answer>,
-    /// When it was opened first.
     pub opened_at: Timestamp,
-    /// When it was opened last.
+    /// When it was last opened or reopened.
     pub since: Timestamp,
-    /// What is asked, where that is more than the prompt.
+    /// The full question, if there is more to it than the prompt.
     #[serde(default)]
     pub asked: Option<Box<HoldQuestion>>,
-    /// What is so only where a hold does more than wait for a person.
+    /// Settings of holds that do more than wait for a person.
     #[serde(default)]
     pub terms: Terms,
-    /// What was answered when the same question was asked before; offered again, and never taken for an answer.
+    /// The answer given when the same question was asked before. It is offered again, but never counts as an answer.
     #[serde(default)]
     pub previous: Option<Box<Answer>>,
     /// The git change that the answer is about, as it was when it was opened or reopened.
@@ -70,80 +64,74 @@ pub struct Hold {
     pub diff: Option<Box<ShownDiff>>,
 }
 
-/// How a hold is checked, and what may answer it besides a person.
+/// How the answer is checked, and what may answer instead of a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
-    /// What must succeed before an answer that goes on is believed.
+    /// The check that must succeed before an answer that continues the run counts.
     pub check: Option<Check>,
-    /// Whether that has succeeded for the present answer.
+    /// Whether the check succeeded for the current answer.
     pub checked: bool,
-    /// The answer with which the run goes on at once.
+    /// The answer with which the run continues immediately.
     pub default: Option<OptionId>,
     /// The answer that the workflow's policy allows without a person.
     pub automatic: Option<OptionId>,
-    /// Until when it waits, and what happens then.
+    /// When it expires, and what happens then.
     pub deadline: Option<Due>,
-    /// When people are reminded next, and how long after that again.
+    /// When people are reminded next, and in which intervals.
     pub remind: Option<Remind>,
-    /// Whether nothing but a person's answer counts.
+    /// Whether only a person's answer counts.
     #[serde(default)]
     pub person_only: bool,
 }
 
-/// Until when a hold waits.
+/// The deadline of a hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Due {
-    /// The timer.
     pub timer: TimerId,
-    /// The moment.
     pub at: Timestamp,
-    /// What happens then.
     pub then: OnDeadline,
-    /// Whether it has happened.
+    /// Whether it has passed.
     pub over: bool,
 }
 
-/// When people are reminded of a hold.
+/// The reminders of a hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remind {
-    /// The timer.
     pub timer: TimerId,
-    /// The next moment.
+    /// The time of the next reminder.
     pub at: Timestamp,
-    /// How long after each reminder the next one follows.
+    /// The interval between reminders.
     pub every: std::time::Duration,
-    /// How many there were.
+    /// The number of reminders sent.
     pub sent: u32,
 }
 
-/// What kind of question a hold is.
+/// The kind of question that a hold asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldKind {
-    /// A declared checkpoint was reached.
     Checkpoint,
-    /// Tasks were cut off, and a person says what becomes of them.
+    /// Tasks were interrupted, and a person decides what happens.
     Interrupted,
-    /// A task or gate failed, and a person says what becomes of it.
+    /// A task or gate failed, and a person decides what happens.
     Failed,
-    /// The work of a phase is not whole, and a person says what becomes of it.
+    /// The work of a phase is incomplete, and a person decides what happens.
     Gaps,
-    /// A budget is exhausted, and a person says whether more may be used.
+    /// A budget is exhausted, and a person decides whether to raise it.
     Budget,
-    /// A person finds out whether something works.
+    /// A person verifies that something works.
     Verify,
-    /// A person chooses a way.
+    /// A person chooses an option.
     Decision,
-    /// A person does what no program can do.
+    /// A person does something that no program can do.
     Action,
     /// A login is missing.
     Authentication,
-    /// An agent handed over, and what it named is not there.
+    /// An agent handed over commits that do not exist.
     Handover,
 }
 
 impl HoldKind {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Checkpoint => "checkpoint",
@@ -159,7 +147,7 @@ impl HoldKind {
         }
     }
 
-    /// The kind of hold that a question makes.
+    /// The kind of hold that a question opens.
     pub fn of(question: Option<&Question>) -> Self {
         match question {
             None => Self::Checkpoint,
@@ -169,7 +157,7 @@ impl HoldKind {
         }
     }
 
-    /// Whether a workflow or an agent put the question; else it came up by itself.
+    /// Whether a workflow or an agent asks the question. Otherwise the run itself does.
     pub fn is_declared(self) -> bool {
         match self {
             Self::Checkpoint | Self::Verify | Self::Decision | Self::Action => true,
@@ -177,7 +165,7 @@ impl HoldKind {
         }
     }
 
-    /// The policy that may answer it; none where only a person may.
+    /// The policy that may answer it; `None` if only a person may.
     pub fn policy(self) -> Option<PolicyKind> {
         match self {
             Self::Checkpoint => Some(PolicyKind::Checkpoint),
@@ -194,55 +182,41 @@ impl HoldKind {
     }
 }
 
-/// The questions that a policy may answer without a person.
+/// The kinds of questions that a policy may answer without a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyKind {
-    /// Plain checkpoints.
     Checkpoint,
-    /// Verifications.
     Verify,
-    /// Decisions.
     Decision,
 }
 
-/// What a hold is about.
+/// The subject of a hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The whole run.
     Run,
-    /// An execution of a phase.
     Phase {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
-    /// Some tasks of one phase.
+    /// Tasks of one phase.
     Tasks(Vec<TaskKey>),
-    /// A gate of a phase.
     Gate {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The gate.
         gate: crate::id::GateId,
     },
-    /// The gap check of a phase.
     Gaps {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
 }
 
-/// What stands for a phase's gap check in addresses: `phase/gap_check`.
+/// The name of a phase's gap check in addresses: `phase/gap_check`.
 pub const GAP_CHECK: &str = "gap_check";
 
 impl Scope {
-    /// The phase that it lies in.
+    /// The phase of its subject.
     pub fn phase(&self) -> Option<&PhaseId> {
         match self {
             Self::Run => None,
@@ -281,22 +255,20 @@ impl NamedVariants for HoldKind {
     }
 }
 
-/// Where a hold stands. A hold that was opened again is open, with a higher revision.
+/// The state of a hold. A reopened hold is open, with a higher revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldState {
-    /// It waits for an answer.
     Open,
-    /// It has its answer, and what was seen is compared with what is there now.
+    /// It was answered, and the shown files are compared with the current ones.
     Checking,
-    /// Its answer has taken effect.
+    /// Its answer took effect.
     Settled,
-    /// It no longer matters.
+    /// It no longer applies.
     Void,
 }
 
 impl HoldState {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -307,85 +279,74 @@ impl HoldState {
     }
 }
 
-/// What somebody said to a hold.
+/// An answer to a hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The option.
     pub option: OptionId,
-    /// What was said with it.
     pub feedback: Option<String>,
-    /// Who said it, and by which way.
+    /// Who answered, and through which channel.
     pub actor: Actor,
-    /// When.
     pub at: Timestamp,
 }
 
-/// A file that a decision is about, as it was at one moment.
+/// A file that an answer is bound to, as it was when it was shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresentedFile {
     /// Relative to the root, as people would name it.
     pub path: String,
-    /// What was there.
     pub seen: Seen,
-    /// Why its bytes are not kept, when they are not.
+    /// Why its bytes are not stored, if they are not.
     #[serde(default)]
     pub not_kept: Option<String>,
-    /// The symbolic links that lead to it, in the order in which they are followed.
+    /// The symbolic links on its path, in the order in which they are followed.
     #[serde(default)]
     pub links: Vec<SymbolicLink>,
 }
 
-/// A symbolic link on the way to a file.
+/// A symbolic link on the path of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolicLink {
-    /// Where it is, named as the file is.
+    /// The path of the link, in the same form as that of the file.
     pub path: String,
-    /// Where it leads, as it is written in the link.
+    /// The target, as written in the link.
     pub target: String,
 }
 
 impl PresentedFile {
-    /// Something under a path that no symbolic link leads to, with its bytes kept.
+    /// A path without symbolic links, whose bytes are stored.
     pub fn new(path: &str, seen: Seen) -> Self {
         Self { path: path.to_owned(), seen, not_kept: None, links: Vec::new() }
     }
 
-    /// Whether what was approved there is still there.
+    /// Whether the content is still the same.
     pub fn is_unchanged_from(&self, then: &Self) -> bool {
         self.path == then.path && self.seen == then.seen && self.links == then.links
     }
 }
 
-/// What was found under a path.
+/// What was found at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
-    /// Nothing.
     Absent,
-    /// A file with these bytes.
     File {
-        /// Digest of its bytes.
         digest: Digest,
-        /// Its length in bytes.
         bytes: u64,
-        /// Its permissions: who may read, write and run it, and whether it runs as its owner.
+        /// Permissions, including the setuid bit.
         mode: u32,
     },
-    /// A folder; the digest is of its listing, with the digests and permissions of all that is in it.
+    /// A directory. The digest covers its listing, with the digests and permissions of everything in it.
     Directory {
-        /// Digest of its listing.
         digest: Digest,
-        /// How many files are in it.
         files: u64,
-        /// Its permissions.
         mode: u32,
     },
-    /// Something that cannot be read or may not be shown, and why.
+    /// Unreadable or not allowed to be shown, with the reason.
     Unreadable(String),
 }
 
 impl Seen {
-    /// The digest, where there is something.
+    /// The digest, if the path exists.
     pub fn digest(&self) -> Option<Digest> {
         match self {
             Self::File { digest, .. } | Self::Directory { digest, .. } => Some(*digest),
@@ -393,7 +354,7 @@ impl Seen {
         }
     }
 
-    /// How many bytes there are, where it is a file.
+    /// The size of a file.
     pub fn bytes(&self) -> Option<u64> {
         match self {
             Self::File { bytes, .. } => Some(*bytes),
@@ -403,7 +364,7 @@ impl Seen {
 }
 
 impl Hold {
-    /// Whether a selector means this hold: its id, its phase (a declared checkpoint), or the address of its task or gate.
+    /// Whether a selector refers to this hold: its id, its phase (for a declared checkpoint), or the address of its task or gate.
     pub fn is_selected_by(&self, selector: &str) -> bool {
         if self.id.as_str() == selector {
             return true;
@@ -422,12 +383,12 @@ impl Hold {
         !self.files.is_empty() || self.diff.is_some()
     }
 
-    /// Whether its deadline passed and it was told louder.
+    /// Whether its deadline passed and it was escalated.
     pub fn is_escalated(&self) -> bool {
         self.terms.deadline.as_ref().is_some_and(|due| due.over && matches!(due.then, OnDeadline::Escalate(_)))
     }
 
-    /// Whether something must succeed before its answer is believed.
+    /// Whether a check must succeed before its answer counts.
     pub fn needs_check(&self) -> bool {
         let continues = self.chosen().is_some_and(|choice| matches!(choice.action, Action::Continue | Action::Rerun));
         continues && self.terms.check.is_some() && !self.terms.checked
@@ -438,19 +399,19 @@ impl Hold {
         self.kind == HoldKind::Verify && self.chosen().is_some_and(|choice| choice.requires_feedback)
     }
 
-    /// What stops a run at any hold where none of the options does.
+    /// The option that stops a run at a hold whose own options do not.
     pub fn stop_choice() -> &'static Choice {
         &options::STOP
     }
 
-    /// What stops the run here, where none of the options does. It is apart from them and has no number.
+    /// The option that stops the run here, if none of the hold's own options does. It is separate from them and has no number.
     pub fn stop(&self) -> Option<&Choice> {
         let stop = Self::stop_choice();
         let offered = self.options.iter().any(|choice| choice.action == Action::Abort || choice.has_id(stop.id.as_str()));
         (!offered).then_some(stop)
     }
 
-    /// What has this id: an option, or what stops the run.
+    /// The option with this id, or the one that stops the run.
     pub fn choice(&self, id: &OptionId) -> Option<&Choice> {
         self.options.iter().chain(self.stop()).find(|choice| choice.id == *id)
     }
@@ -466,7 +427,7 @@ impl Hold {
         self.choice(&self.answers.last()?.option)
     }
 
-    /// The option that somebody means: by its id, its label or another word for it, or its number. What only resembles them is none.
+    /// The option with this id, label, signal word or number. Words that only resemble one do not match.
     pub fn option(&self, named: &str) -> Option<&Choice> {
         let named = named.trim();
         let by_id = || self.options.iter().find(|choice| choice.has_id(named));

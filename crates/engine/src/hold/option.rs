@@ -6,7 +6,7 @@ pub const ABORT: &str = "abort";
 pub const ANSWER: &str = "answer";
 /// What a person verified is good.
 pub const APPROVED: &str = "approved";
-/// The run continues.
+/// The run continues, even if something is missing.
 pub const CONTINUE: &str = "continue";
 /// A task or gate counts as done without running again.
 pub const COUNT_AS_DONE: &str = "count-as-done";
@@ -14,11 +14,11 @@ pub const COUNT_AS_DONE: &str = "count-as-done";
 pub const DONE: &str = "done";
 /// A missing login turned out to be another failure.
 pub const FAILURE: &str = "failure";
-/// The work continues although something is missing or used up.
-pub const GO_ON: &str = "go-on";
 /// What a person verified has issues.
 pub const ISSUES: &str = "issues";
-/// A phase runs again with what its gate found.
+/// The budget is raised, and the work continues.
+pub const RAISE_BUDGET: &str = "raise-budget";
+/// A phase runs again with the findings of its gate.
 pub const REPEAT: &str = "repeat";
 /// A task or gate runs again.
 pub const RERUN: &str = "rerun";

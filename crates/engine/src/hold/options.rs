@@ -1,4 +1,4 @@
-//! What may be answered to a hold, and what each answer does.
+//! The options of a hold, and what each of them does.
 
 use super::option;
 use crate::id::{OptionId, PhaseId, TaskId};
@@ -8,60 +8,54 @@ use crate::spec::workflow::question::DecisionOption;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 
-/// Something that may be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// Unique in its hold; made from the label.
+    /// Unique in its hold; derived from the label.
     pub id: OptionId,
-    /// What people read.
     pub label: String,
-    /// Whether feedback is asked for.
+    /// Whether to ask for feedback.
     pub with_feedback: bool,
-    /// What choosing it does.
     pub action: Action,
-    /// Further words that mean it.
+    /// Other words that select it.
     #[serde(default)]
     pub signals: Vec<String>,
-    /// Whether it means nothing without words of the person.
+    /// Whether an answer without feedback is refused.
     #[serde(default)]
     pub requires_feedback: bool,
-    /// What speaks for it.
     #[serde(default)]
     pub pros: Option<String>,
-    /// What speaks against it.
     #[serde(default)]
     pub cons: Option<String>,
-    /// Where it repeats a phase that uses another workflow: all phases that came from that, so that none of them stays skipped.
+    /// For an option that repeats a phase of another workflow: all phases of that workflow, so that none of them stays skipped.
     #[serde(default)]
     pub restores: Vec<PhaseId>,
 }
 
-/// What choosing an option does.
+/// The effect of an option.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// The run goes on.
     Continue,
     /// The run goes back to this phase.
     RepeatPhase(PhaseId),
-    /// These later phases are passed over.
+    /// These later phases are skipped.
     SkipPhases(Vec<PhaseId>),
     /// The run ends here.
     Abort,
-    /// What was cut off or failed runs again.
+    /// What was interrupted or failed runs again.
     Rerun,
-    /// What was cut off or failed counts as done.
+    /// What was interrupted or failed counts as done.
     CountAsDone,
-    /// As much again may be used under this budget.
+    /// The budget is raised by its original amount.
     RaiseBudget(BudgetScope),
-    /// These tasks are done again, with what was said at hand; then it is asked again.
+    /// These tasks are redone with the feedback, and then the question is asked again.
     Redo(Vec<TaskId>),
-    /// What it is about has failed.
+    /// The subject of the hold counts as failed.
     Fail,
 }
 
 impl Action {
-    /// The word for it in files and records.
+    /// The name in files and records.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Continue => "continue",
@@ -76,7 +70,7 @@ impl Action {
         }
     }
 
-    /// Whether it lets the run go past what was shown, so that what was shown must still be so.
+    /// Whether the run continues past the shown files, so that these must not have changed.
     pub fn continues(&self) -> bool {
         match self {
             Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
@@ -100,7 +94,7 @@ impl Action {
 }
 
 impl Choice {
-    /// Something that may be answered without further words.
+    /// An option without feedback.
     pub fn plain(id: &str, label: &str, action: Action) -> Self {
         Self {
             id: OptionId::from(id),
@@ -115,12 +109,12 @@ impl Choice {
         }
     }
 
-    /// Whether this is its id, whatever the case and the quotes around it.
+    /// Whether this is its id, ignoring case and surrounding quotes.
     pub fn has_id(&self, named: &str) -> bool {
         plain_words(self.id.as_str()) == plain_words(named)
     }
 
-    /// Whether somebody means it: by its id, its label or another word for it, whatever the case and the quotes around it.
+    /// Whether this is its id, its label or a signal word, ignoring case and surrounding quotes.
     pub fn is_selected_by(&self, named: &str) -> bool {
         let named = plain_words(named);
         [self.id.as_str(), &self.label]
@@ -130,16 +124,16 @@ impl Choice {
     }
 }
 
-/// Words without quotes and white space around them, in lower case.
+/// Strips quotes and white space, and converts to lower case.
 pub(crate) fn plain_words(words: &str) -> String {
     words.trim().trim_matches(['"', '\'', '`', '“', '”']).trim().to_lowercase()
 }
 
-/// Ends the run, apart from what a question itself offers.
+/// Ends the run; separate from the options of the question itself.
 pub(super) static STOP: LazyLock<Choice> =
     LazyLock::new(|| Choice { signals: vec!["stop".to_owned()], ..Choice::plain(option::ABORT, "Stop the run", Action::Abort) });
 
-/// What may be answered where a person verifies: nothing but these two.
+/// The options of a verification: only these two.
 pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {
     vec![
         Choice {
@@ -150,7 +144,6 @@ pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {
     ]
 }
 
-/// What may be answered where a person decides which way to go.
 pub fn decision_options(ways: &[DecisionOption]) -> Vec<Choice> {
     ways.iter().map(|way| offered(way, Action::Continue)).collect()
 }
@@ -159,7 +152,6 @@ fn offered(way: &DecisionOption, action: Action) -> Choice {
     Choice { pros: way.pros.clone(), cons: way.cons.clone(), ..Choice::plain(way.id.as_str(), &way.name, action) }
 }
 
-/// What may be answered where a person does what no program can do.
 pub fn action_options(signal: Option<&str>) -> Vec<Choice> {
     vec![Choice {
         signals: signal.map(str::to_owned).into_iter().collect(),
@@ -167,16 +159,15 @@ pub fn action_options(signal: Option<&str>) -> Vec<Choice> {
     }]
 }
 
-/// What may be answered where a login is missing.
 pub fn authentication_options() -> Vec<Choice> {
     vec![
         Choice::plain(option::DONE, "Done", Action::Rerun),
-        Choice::plain(option::FAILURE, "It is another failure", Action::Fail),
+        Choice::plain(option::FAILURE, "Treat it as a failure", Action::Fail),
         Choice::plain(option::ABORT, "Abort", Action::Abort),
     ]
 }
 
-/// What may be answered where an agent reached a checkpoint: what it asks for, and it goes on with the answer.
+/// The options at an agent's checkpoint. The agent continues with the answer.
 pub fn handover_options(handover: &Handover) -> Vec<Choice> {
     let in_words = |id: &str, label: &str| Choice {
         with_feedback: true,
@@ -198,8 +189,8 @@ pub fn handover_options(handover: &Handover) -> Vec<Choice> {
     options
 }
 
-/// An option of an agent. Whatever it is called, choosing it does nothing but answer the agent: a word that means one of our own
-/// options keeps that meaning, and the option of the agent gets another id and label.
+/// An option of an agent. Whatever its name, choosing it only answers the agent: a word that selects one of our own options keeps
+/// that meaning, and the agent's option gets another id and label.
 fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice {
     let ours = |words: &str| [option::ABORT, option::ANSWER, "answer in words"].contains(&plain_words(words).as_str());
     let mut choice = offered(way, Action::Rerun);
@@ -215,17 +206,17 @@ fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice 
         }
     }
     if ours(&way.name) {
-        choice.label = format!("{} (option of the agent)", way.name);
+        choice.label = format!("{} (agent's option)", way.name);
     }
     choice
 }
 
-/// What may be answered where commits are missing that an agent named.
+/// The options if commits named by an agent do not exist.
 pub fn commit_options() -> Vec<Choice> {
-    vec![Choice::plain(option::GO_ON, "Go on all the same", Action::Rerun), Choice::plain(option::ABORT, "Abort", Action::Abort)]
+    vec![Choice::plain(option::CONTINUE, "Continue anyway", Action::Rerun), Choice::plain(option::ABORT, "Abort", Action::Abort)]
 }
 
-/// What may be answered where the work of a phase is not whole.
+/// The options if the work of a phase is incomplete.
 pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
     vec![
         Choice { with_feedback: true, ..Choice::plain(option::RETRY, "Run the phase again", Action::RepeatPhase(phase.clone())) },
@@ -234,16 +225,16 @@ pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
     ]
 }
 
-/// What may be answered where a budget is used up.
+/// The options if a budget is exhausted.
 pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
     vec![
-        Choice::plain(option::GO_ON, "Go on with as much again", Action::RaiseBudget(scope.clone())),
+        Choice::plain(option::RAISE_BUDGET, "Raise the budget and continue", Action::RaiseBudget(scope.clone())),
         Choice::plain(option::COUNT_AS_DONE, "Count as done", Action::CountAsDone),
         Choice::plain(option::ABORT, "Abort", Action::Abort),
     ]
 }
 
-/// What may be answered where a task or gate failed or was cut off.
+/// The options if a task or gate failed or was interrupted.
 pub fn task_options() -> Vec<Choice> {
     let choice = Choice::plain;
     vec![
@@ -253,11 +244,11 @@ pub fn task_options() -> Vec<Choice> {
     ]
 }
 
-/// What may be answered where a gate of a phase failed: what it found may be for those who did the work. Last, so that the others have the same
-/// numbers everywhere.
+/// The options if a gate of a phase failed. Repeating the phase with the findings comes last, so that the other options have the
+/// same numbers everywhere.
 pub fn gate_options(phase: &PhaseId) -> Vec<Choice> {
     let mut options = task_options();
-    let repeat = Choice::plain(option::REPEAT, "Run the phase again with what it found", Action::RepeatPhase(phase.clone()));
+    let repeat = Choice::plain(option::REPEAT, "Run the phase again with its findings", Action::RepeatPhase(phase.clone()));
     options.push(Choice { with_feedback: true, ..repeat });
     options
 }

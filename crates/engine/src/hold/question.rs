@@ -1,4 +1,4 @@
-//! What a hold asks, where that is more than its prompt, and how people see it.
+//! The full question of a hold, and its text for people.
 
 use super::option;
 use super::{Choice, HoldKind};
@@ -9,53 +9,47 @@ use crate::spec::workflow::question::{Action, Decision, DecisionOption, Verify};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// What a hold asks, with how far the run was when it did.
+/// The full question of a hold, and the progress of the run when it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldQuestion {
-    /// What people call the task or phase that asks.
+    /// The title of the task or phase that asks.
     pub task: String,
-    /// How many tasks of the workflow were done.
+    /// The number of tasks that were done.
     pub done: u32,
-    /// How many there are.
+    /// The number of tasks.
     pub total: u32,
-    /// What is asked.
     pub topic: Topic,
-    /// The word that was agreed on besides `approved` or `done`.
+    /// A word that is accepted in addition to `approved` or `done`.
     #[serde(default)]
     pub signal: Option<String>,
 }
 
-/// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Topic {
-    /// A question of the workflow, filled in.
+    /// A question of the workflow, rendered.
     Question(Question),
-    /// To log in.
     Authentication(Authentication),
-    /// What an agent asks at a checkpoint that it has reached.
+    /// The question of an agent at a checkpoint.
     Handover(Box<Handover>),
 }
 
-/// A login that is missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authentication {
-    /// What was attempted, as far as it is known.
+    /// What was attempted, if known.
     pub attempted: String,
-    /// The line that says so.
+    /// The line of output that shows it.
     pub error: String,
     /// What a person has to do, in order.
     pub steps: Vec<String>,
-    /// What finds out whether it was done, in words.
+    /// How Lockgate checks that it was done, in words.
     pub verified_by: String,
-    /// The failure that it counts as where a person says so: its message.
+    /// The message of the failure, if a person treats it as one.
     pub message: String,
-    /// The last lines of output.
     pub tail: String,
 }
 
 impl Topic {
-    /// The kind of hold that it makes.
     pub fn kind(&self) -> HoldKind {
         match self {
             Self::Question(question) => HoldKind::of(Some(question)),
@@ -70,7 +64,7 @@ impl Topic {
 }
 
 impl HoldQuestion {
-    /// How people see it: the same text in a terminal and elsewhere.
+    /// The text of the question, the same in a terminal and elsewhere.
     pub fn text(&self) -> String {
         let select = self.select();
         let (title, action) = match self.topic.kind() {
@@ -93,7 +87,7 @@ impl HoldQuestion {
         format!("CHECKPOINT: {title}\n\n{}\n{}\n---\nYOUR ACTION: {action}\n---\n", self.progress(), self.details())
     }
 
-    /// The same for a person who is asked for one of the options right below it: without a heading, and without the options.
+    /// The text for a prompt that lists the options itself: without heading and options.
     pub fn prompt(&self) -> String {
         let details = match &self.topic {
             Topic::Question(Question::Decision(decision)) => self::decision(decision),
@@ -104,13 +98,13 @@ impl HoldQuestion {
         format!("{}\n{details}", self.progress())
     }
 
-    /// What speaks for and against an option of a decision.
+    /// The pros and cons of a decision's option.
     pub fn pros_and_cons(&self, option: &OptionId) -> Vec<String> {
         let Topic::Question(Question::Decision(decision)) = &self.topic else { return Vec::new() };
         decision.options.iter().find(|way| way.id == *option).map(pros_and_cons).unwrap_or_default()
     }
 
-    /// Which words choose an option of a decision.
+    /// The words that select an option of a decision.
     fn select(&self) -> String {
         match &self.topic {
             Topic::Question(Question::Decision(decision)) => {
@@ -123,7 +117,7 @@ impl HoldQuestion {
         }
     }
 
-    /// How far the work is, and which task asks.
+    /// The progress, and the task that asks.
     fn progress(&self) -> String {
         let (done, total, task) = match &self.topic {
             // The agent counts the tasks of its own plan.
@@ -133,7 +127,7 @@ impl HoldQuestion {
         format!("Progress: {done}/{total} tasks complete\nTask: {task}\n")
     }
 
-    /// The part between the progress and what is to be done.
+    /// The part between the progress and the requested action.
     pub fn details(&self) -> String {
         match &self.topic {
             Topic::Question(Question::Verify(verify)) => verification(verify),
@@ -151,7 +145,7 @@ impl HoldQuestion {
         }
     }
 
-    /// What a person has to give.
+    /// The input that is needed from a person.
     pub fn awaiting(&self) -> String {
         match &self.topic {
             Topic::Question(Question::Verify(_)) => "\"approved\", or the issues found".to_owned(),
@@ -194,7 +188,7 @@ fn with_options(decision: &Decision) -> String {
     format!("{}\n{}", self::decision(decision), options_text(options))
 }
 
-/// Options as the protocol lists them. Every further line of a text is indented, so that none looks like another option.
+/// Options in the layout of the protocol. Continuation lines are indented, so that none looks like another option.
 fn options_text<'a>(options: impl Iterator<Item = (&'a str, &'a str, Option<&'a str>, Option<&'a str>)>) -> String {
     let within = |text: &str| text.trim().replace('\n', "\n      ");
     let mut text = "Options:\n".to_owned();
@@ -212,7 +206,7 @@ fn options_text<'a>(options: impl Iterator<Item = (&'a str, &'a str, Option<&'a 
     text
 }
 
-/// What a hold offers, as the protocol lists options.
+/// The options of a hold in the layout of the protocol.
 pub fn offered_text(options: &[Choice]) -> String {
     options_text(
         options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str(), choice.pros.as_deref(), choice.cons.as_deref())),

@@ -1,4 +1,4 @@
-//! What options mean, and what is told about holds.
+//! The meaning of options, and the texts of holds.
 
 use super::*;
 use crate::id::GateId;
@@ -172,7 +172,7 @@ fn an_observation_has_a_digest_and_size_only_if_the_file_exists() {
 
 #[test]
 fn options_map_to_actions_and_require_feedback_where_it_matters() {
-    let told = |options: Vec<Choice>| -> Vec<(String, &'static str, bool, bool)> {
+    let rows = |options: Vec<Choice>| -> Vec<(String, &'static str, bool, bool)> {
         let of = |choice: &Choice| (choice.id.to_string(), choice.action.word(), choice.with_feedback, choice.requires_feedback);
         options.iter().map(of).collect()
     };
@@ -180,28 +180,28 @@ fn options_map_to_actions_and_require_feedback_where_it_matters() {
     let abort = || row("abort", "abort", false, false);
     let phase = PhaseId::from("a");
     assert_eq!(
-        told(verify_options(Action::Fail, Some("ok"))),
+        rows(verify_options(Action::Fail, Some("ok"))),
         [row("approved", "continue", false, false), row("issues", "fail", true, true)]
     );
     assert!(verify_options(Action::Fail, Some("ok"))[0].is_selected_by("OK"));
     assert!(action_options(Some("sent"))[0].is_selected_by("sent"));
     assert_eq!(
-        told(authentication_options()),
+        rows(authentication_options()),
         [row("done", "rerun", false, false), row("failure", "fail", false, false), abort()]
     );
-    assert_eq!(told(commit_options()), [row("go-on", "rerun", false, false), abort()]);
+    assert_eq!(rows(commit_options()), [row("continue", "rerun", false, false), abort()]);
     assert_eq!(
-        told(gap_options(&phase)),
+        rows(gap_options(&phase)),
         [row("retry", "repeat_phase", true, false), row("continue", "count_as_done", false, false), abort()]
     );
     assert_eq!(
-        told(budget_options(&BudgetScope::Run)),
-        [row("go-on", "raise_budget", false, false), row("count-as-done", "count_as_done", false, false), abort()]
+        rows(budget_options(&BudgetScope::Run)),
+        [row("raise-budget", "raise_budget", false, false), row("count-as-done", "count_as_done", false, false), abort()]
     );
     let task = [row("rerun", "rerun", false, false), row("count-as-done", "count_as_done", false, false), abort()];
-    assert_eq!(told(task_options()), task);
-    assert_eq!(told(gate_options(&phase))[..3], task);
-    assert_eq!(told(gate_options(&phase))[3], row("repeat", "repeat_phase", true, false));
+    assert_eq!(rows(task_options()), task);
+    assert_eq!(rows(gate_options(&phase))[..3], task);
+    assert_eq!(rows(gate_options(&phase))[3], row("repeat", "repeat_phase", true, false));
 }
 
 fn handed_over(kind: HandoverKind, details: &str) -> Handover {
@@ -236,9 +236,9 @@ fn decided(ways: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn options_listed_by_an_agent_come_before_built_in_ones() {
     let options = handover_options(&decision(&[("fast", "The quick one"), ("sure", "The sure one")]));
-    let told: Vec<(&str, &str)> = options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str())).collect();
+    let listed: Vec<(&str, &str)> = options.iter().map(|choice| (choice.id.as_str(), choice.label.as_str())).collect();
     let expected = [("fast", "The quick one"), ("sure", "The sure one"), ("answer", "Answer in words"), ("abort", "Abort")];
-    assert_eq!(told, expected);
+    assert_eq!(listed, expected);
     assert!(options[0].action == Action::Rerun && !options[0].requires_feedback);
     assert!(options[2].requires_feedback && options[2].with_feedback && options[2].action == Action::Rerun);
     assert_eq!(options[3].action, Action::Abort);
@@ -246,14 +246,14 @@ fn options_listed_by_an_agent_come_before_built_in_ones() {
 
 #[test]
 fn an_agent_option_never_replaces_a_built_in_one() {
-    let told = decided(&[("abort", "Leave it"), ("other", "Abort")]);
-    assert_eq!(told[0], ("option-abort".to_owned(), "Leave it".to_owned()));
-    assert_eq!(told[1], ("other".to_owned(), "Abort (option of the agent)".to_owned()));
-    assert_eq!(told[3], ("abort".to_owned(), "Abort".to_owned()));
-    let told = decided(&[("abort", "Leave it"), ("option-abort", "Another")]);
-    assert_eq!(told[0].0, "option-1", "an id that is free");
-    let told = decided(&[("abort", "Leave it"), ("option-abort", "Another"), ("option-1", "One more")]);
-    assert_eq!(told[0].0, "agent-option-1");
+    let shown = decided(&[("abort", "Leave it"), ("other", "Abort")]);
+    assert_eq!(shown[0], ("option-abort".to_owned(), "Leave it".to_owned()));
+    assert_eq!(shown[1], ("other".to_owned(), "Abort (agent's option)".to_owned()));
+    assert_eq!(shown[3], ("abort".to_owned(), "Abort".to_owned()));
+    let shown = decided(&[("abort", "Leave it"), ("option-abort", "Another")]);
+    assert_eq!(shown[0].0, "option-1", "an id that is free");
+    let shown = decided(&[("abort", "Leave it"), ("option-abort", "Another"), ("option-1", "One more")]);
+    assert_eq!(shown[0].0, "agent-option-1");
 }
 
 #[test]

@@ -1,29 +1,28 @@
-//! Who sends a command: the actor, as histories record it, and the caller, who also carries what they may do.
+//! The actor, as recorded in histories, and the caller, who also carries their authority.
 
 use crate::run::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 
-/// Who asks, and through which channel.
+/// Who sends a command, and through which channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actor {
-    /// What they may do.
     pub credential: Credential,
-    /// What they are called. A name is for reading; people are told apart by `uid`.
+    /// A display name. People are identified by `uid`.
     pub name: String,
-    /// How they came. The stored key is older than the name.
+    /// The stored key is older than the field name.
     #[serde(rename = "channel")]
     pub channel: Channel,
-    /// Whether a controlling terminal was there.
+    /// Whether there was a controlling terminal.
     pub terminal: bool,
-    /// The task that the command came out of, where it did.
+    /// The task from within which the command was sent, if any.
     pub inside_task: Option<String>,
-    /// The user of the operating system, where the command came from one. It is never taken from the environment.
+    /// The operating system user, if the command came from one. It is never taken from the environment.
     #[serde(default)]
     pub uid: Option<u32>,
 }
 
 impl Actor {
-    /// Lockgate itself, carrying out what was decided.
+    /// Lockgate itself, carrying out a decision.
     pub fn driver() -> Self {
         Self {
             credential: Credential::System,
@@ -35,12 +34,12 @@ impl Actor {
         }
     }
 
-    /// What answers in the place of a person.
+    /// An automatic answer in place of a person's.
     pub fn automatic(name: &str, channel: Channel) -> Self {
         Self { name: name.to_owned(), channel, ..Self::driver() }
     }
 
-    /// Whether the actor is outside of tasks; `what` completes "may not …".
+    /// Refuses actors inside a task. `what` completes "may not …".
     pub fn outside_tasks(&self, what: &str) -> Result<(), Refusal> {
         match &self.inside_task {
             Some(task) => Err(Refusal::InsideTask { what: what.to_owned(), task: task.clone() }),
@@ -53,42 +52,42 @@ impl Actor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Credential {
-    /// May answer.
+    /// May answer holds.
     Person,
-    /// May work, never answer.
+    /// May work, but never answer holds.
     Agent,
-    /// May look.
+    /// May read.
     Viewer,
-    /// May answer and manage.
+    /// May answer holds and manage runs.
     Admin,
     /// Lockgate itself.
     System,
 }
 
-/// How a command came.
+/// The channel of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
     /// Typed at a prompt that showed the hold.
     Prompt,
-    /// A command line.
+    /// Given on the command line.
     Command,
     /// A program that embeds Lockgate and has identified the person itself.
     Program,
-    /// Given in advance, unseen.
+    /// Given in advance, without seeing the hold.
     Preset,
-    /// Lockgate's own loop.
+    /// The drive loop.
     Driver,
-    /// The workflow's policy: without a person.
+    /// The workflow's policy.
     Policy,
-    /// The default of a question that no run waits for.
+    /// The default answer of a hold that does not block its run.
     Default,
-    /// A deadline that passed.
+    /// The answer that applies after a deadline.
     Deadline,
 }
 
 impl Channel {
-    /// Whether no person answered, so that one may change the answer later.
+    /// Whether the answer was given without a person, so that a person may change it later.
     pub fn is_automatic(self) -> bool {
         match self {
             Self::Policy | Self::Default | Self::Deadline => true,
@@ -97,21 +96,21 @@ impl Channel {
     }
 }
 
-/// Whether a person must be at a controlling terminal to decide, as the project's settings say.
+/// Whether the project's settings require a controlling terminal for decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalRule {
-    /// Only a person at a terminal decides.
+    /// Only a person at a terminal may decide.
     Required,
-    /// A person decides without one, too.
+    /// A person may also decide without a terminal.
     NotRequired,
 }
 
-/// Whether a caller may decide about runs.
+/// Whether a caller may make decisions about runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
-    /// A person, as far as the project's rule asks for proof.
+    /// A person, verified as far as the project's rule requires.
     Decides,
-    /// The command came out of a task.
+    /// The command was sent from within a task.
     InsideTask,
     /// An agent, a viewer, or Lockgate itself.
     PersonRequired,
@@ -119,10 +118,10 @@ pub enum Authority {
     TerminalRequired,
 }
 
-/// Who sends a command, and what they may do.
+/// Who sends a command, and with what authority.
 ///
-/// The authority is worked out once, where the command enters, and cannot be given separately: no code between that edge and
-/// `decide` can make an agent a person. Histories record the actor alone, because the project's rule may change later.
+/// The authority is determined once, where the command enters, and cannot be set separately: no code between that edge and
+/// `decide` can turn an agent into a person. Histories record only the actor, because the project's rule may change later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     actor: Actor,
@@ -130,13 +129,12 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// An actor under the rule of a project.
     pub fn new(actor: Actor, rule: TerminalRule) -> Self {
         let authority = Self::authority_of(&actor, rule);
         Self { actor, authority }
     }
 
-    /// Lockgate itself, which decides nothing.
+    /// Lockgate itself, which never decides.
     pub fn driver() -> Self {
         Self { actor: Actor::driver(), authority: Authority::PersonRequired }
     }
@@ -152,17 +150,16 @@ impl Caller {
         }
     }
 
-    /// Who they are, as a history records it.
+    /// The actor, as recorded in a history.
     pub fn actor(&self) -> &Actor {
         &self.actor
     }
 
-    /// What they may do.
     pub fn authority(&self) -> Authority {
         self.authority
     }
 
-    /// Whether they may decide about runs; `what` completes "may not …".
+    /// Refuses callers who may not decide about runs. `what` completes "may not …".
     pub fn may_decide(&self, what: &str) -> Result<(), Refusal> {
         match self.authority {
             Authority::Decides => Ok(()),
@@ -172,7 +169,7 @@ impl Caller {
         }
     }
 
-    /// Whether they are outside of tasks; `what` completes "may not …".
+    /// Refuses callers inside a task. `what` completes "may not …".
     pub fn outside_tasks(&self, what: &str) -> Result<(), Refusal> {
         self.actor.outside_tasks(what)
     }

@@ -1,4 +1,4 @@
-//! What follows from the state by itself: the loop of phases. Skip list, tasks, gates, checkpoint, next phase.
+//! What follows from the state by itself: the loop over phases. Skip list, tasks, gates, checkpoint, next phase.
 
 mod answers;
 mod imported;
@@ -22,7 +22,7 @@ use crate::time::Timestamp;
 use questions::ask_about_gaps;
 use tasks::failed_for_good;
 
-/// An event that follows, and who caused it when that was not Lockgate itself.
+/// The next event, and who caused it if that was not Lockgate itself.
 pub(super) struct Step {
     pub(super) actor: Option<Actor>,
     pub(super) event: Event,
@@ -34,7 +34,7 @@ impl From<Event> for Step {
     }
 }
 
-/// The next events that follow from the state; none when something outside must happen first.
+/// The events that follow from the state. Empty if something outside must happen first.
 pub(super) fn next(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Step> {
     if run.end.is_some() || run.stopping {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn next(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Step> {
         return steps;
     }
     let follows = of_phases(run, at, ids);
-    // What workstreams left behind is looked for while the run is under way: once it has ended, nobody would.
+    // Artifacts of workstreams are looked for while the run is active, because nothing would look for them after its end.
     let ends = follows.iter().any(|event| matches!(event, Event::Completed | Event::Failed { .. }));
     if ends && run.pipeline.as_ref().is_some_and(|known| !known.artifacts_unchecked.is_empty()) {
         return Vec::new();
@@ -55,7 +55,7 @@ fn steps(events: Vec<Event>) -> Vec<Step> {
     events.into_iter().map(Step::from).collect()
 }
 
-/// What follows in the phase under way, or between phases.
+/// The next events in the current phase, or between phases.
 fn of_phases(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let Some(phase) = &run.current else { return enter(run) };
     // Nothing may change a file before the starting point of the change is known.
@@ -75,7 +75,7 @@ fn of_phases(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     }
 }
 
-/// The run is between phases: the next one is passed over or starts, or there is none.
+/// Between phases: the next one is skipped or starts, or the run is done.
 fn enter(run: &Run) -> Vec<Event> {
     let Some(phase) = run.workflow.phases.get(run.position) else {
         let made = run.workflow.finalization.is_none() || run.finalized.is_some();
@@ -99,7 +99,7 @@ fn enter(run: &Run) -> Vec<Event> {
     events
 }
 
-/// The work of the phase is not whole, or it is not known yet whether it is.
+/// The work of the phase is incomplete, or has not been checked yet.
 fn gaps(run: &Run, phase: &PhaseRun, ids: &mut IdSource) -> Vec<Event> {
     let (GapState::Open { action, notes }, None) = (&phase.gap.state, &phase.gap.hold) else { return Vec::new() };
     match action {
@@ -118,7 +118,7 @@ fn gaps(run: &Run, phase: &PhaseRun, ids: &mut IdSource) -> Vec<Event> {
         }
         GapAction::Escalate | GapAction::SpawnAdditional => vec![ask_about_gaps(&phase.id, phase.iteration, notes, ids)],
         GapAction::Abort => {
-            vec![Event::Failed { message: format!("the work of phase {} is not whole: {}", phase.id, notes.join("; ")) }]
+            vec![Event::Failed { message: format!("the work of phase {} is incomplete: {}", phase.id, notes.join("; ")) }]
         }
     }
 }
@@ -150,14 +150,14 @@ fn start_gate(phase: &PhaseRun, gate: &GateRun) -> Event {
     }
 }
 
-/// The phase's work is done: its checkpoint, if it has one that shows, comes before the next phase.
+/// The phase's work is done. Its checkpoint, if it applies, comes before the next phase.
 fn checkpoint(phase: &PhaseRun, declared: &Phase) -> Vec<Event> {
     let passed_by = declared.checkpoint.as_ref().is_none_or(|checkpoint| is_passed_by(phase, checkpoint));
     let done = passed_by.then(|| Event::PhaseCompleted { phase: phase.id.clone(), iteration: phase.iteration });
     done.into_iter().collect()
 }
 
-/// Whether its condition says that a checkpoint is not to be shown.
+/// Whether the condition of a checkpoint says not to show it.
 fn is_passed_by(phase: &PhaseRun, checkpoint: &Checkpoint) -> bool {
     match (&checkpoint.condition, &phase.checkpoint.condition) {
         (Some(_), Some(ConditionOutcome::False)) => true,
@@ -166,7 +166,7 @@ fn is_passed_by(phase: &PhaseRun, checkpoint: &Checkpoint) -> bool {
     }
 }
 
-/// Whether the checkpoint of the phase under way is to be shown, and is not yet.
+/// Whether the checkpoint of the current phase has to be shown and has not been yet.
 pub(super) fn must_show(phase: &PhaseRun, declared: &Phase) -> bool {
     let Some(checkpoint) = &declared.checkpoint else { return false };
     let evaluated = checkpoint.condition.is_none() || phase.checkpoint.condition.is_some();

@@ -1,55 +1,54 @@
-//! What an agent says about its own work: the session it was, what it used.
+//! An agent's report about its own work: session, model, usage.
 
 use serde::{Deserialize, Serialize};
 
-/// What is known about the agent behind one attempt of a task.
+/// What is known about the agent of one attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentReport {
-    /// The name under which the agent is configured, or its command.
+    /// The configured name of the agent, or its command.
     pub agent: String,
-    /// The preset that told how to speak to it, where there was one.
+    /// The preset with which the agent was run, if any.
     pub preset: Option<String>,
-    /// The program's own version, where it says one.
+    /// The program's version, if it reports one.
     pub version: Option<String>,
-    /// The model that did the work, where that is known.
+    /// The model that did the work, if known.
     pub model: Option<String>,
-    /// The session, so that it can be gone on with.
+    /// The session id, for resuming.
     pub session: Option<String>,
-    /// The folder that the session began in, relative to the root: a session is tied to it.
+    /// The directory in which the session started, relative to the root. A session is tied to its directory.
     pub dir: Option<String>,
-    /// What was used.
     pub usage: Usage,
-    /// How often it was asked, counting each answer that did not fit its schema.
+    /// How many times it was prompted, including each answer that did not match its schema.
     pub asks: u32,
-    /// The command that started it, secrets masked and cut where it is long.
+    /// The command that started it, with secrets masked and shortened if long.
     #[serde(default)]
     pub command: Option<String>,
-    /// What it says the whole session used, where it speaks of that and not of the attempt.
+    /// The usage of the whole session, if the agent reports that instead of the attempt's.
     #[serde(default)]
     pub session_usage: Option<Usage>,
-    /// Tools that it asked for and was not permitted.
+    /// Tools that the agent requested and was denied.
     #[serde(default)]
     pub denied: Vec<String>,
 }
 
-/// What an agent used. What it does not say is unknown, which is not zero.
+/// The usage of an agent. A value that the agent does not report is unknown, not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Cost in millionths of a US dollar.
     pub cost_micros: Option<u64>,
-    /// Tokens read, those from a cache included.
+    /// Tokens read, including cached ones.
     pub input_tokens: Option<u64>,
     /// Tokens written.
     pub output_tokens: Option<u64>,
 }
 
 impl Usage {
-    /// Tokens in all; unknown when either part is.
+    /// All tokens; unknown if either part is.
     pub fn tokens(&self) -> Option<u64> {
         Some(self.input_tokens?.saturating_add(self.output_tokens?))
     }
 
-    /// Both together; unknown where either is.
+    /// The sum; a part is unknown if it is unknown in either.
     pub fn plus(self, other: Self) -> Self {
         let sum = |one: Option<u64>, two: Option<u64>| Some(one?.saturating_add(two?));
         Self {
@@ -59,7 +58,7 @@ impl Usage {
         }
     }
 
-    /// What is left of it when this was used before; unknown where either is.
+    /// The difference; a part is unknown if it is unknown in either.
     pub fn minus(self, before: Self) -> Self {
         let rest = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
         Self {
@@ -69,7 +68,6 @@ impl Usage {
         }
     }
 
-    /// Nothing was used.
     pub const NOTHING: Self = Self { cost_micros: Some(0), input_tokens: Some(0), output_tokens: Some(0) };
 }
 

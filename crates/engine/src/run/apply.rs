@@ -1,4 +1,4 @@
-//! Folding events into the state. Nothing is decided here: what an event says is so.
+//! Applying events to the state. Nothing is decided here: events are facts.
 
 mod holds;
 mod rework;
@@ -25,13 +25,13 @@ use rework::Redo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An event that does not fit the state it is applied to: the history is not one that Lockgate wrote.
+/// An event that does not fit the state to which it is applied: Lockgate did not write this history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the history does not fit together: {0}")]
 pub struct ApplyError(pub String);
 
 impl Run {
-    /// The state after a run's first event.
+    /// The state after the first event of a run.
     pub fn begin(created: &Created, workflow: Arc<Workflow>, at: Timestamp) -> Self {
         let mut run = Self {
             id: created.run.clone(),
@@ -98,7 +98,7 @@ impl Run {
         run
     }
 
-    /// Folds one event into the state. The first event of a run is not applied but begins it, with [`Run::begin`].
+    /// Applies one event to the state. The first event of a run is not applied; it starts the run with [`Run::begin`].
     pub fn apply(&mut self, entry: &Entry) -> Result<(), ApplyError> {
         let at = entry.at;
         if let Some(known) = &mut self.pipeline {
@@ -158,7 +158,7 @@ impl Run {
                 self.touched.refers_to.extend(text.stored());
                 let agent_queries = &mut self.current_phase_mut()?.agent_queries;
                 let asked = agent_queries.iter_mut().rfind(|query| query.requester == *requester && query.text.is_none());
-                asked.ok_or_else(|| ApplyError("nobody asked for this thought".into()))?.text = Some(text.clone());
+                asked.ok_or_else(|| ApplyError("no script made this query".into()))?.text = Some(text.clone());
                 if let Some(report) = agent {
                     self.record_query_usage(requester, report);
                 }
@@ -180,14 +180,14 @@ impl Run {
             Event::DefinitionAccepted { definition, files } => self.definition_accepted(*definition, files)?,
             Event::AgentChanged { agent } => {
                 self.agent = Some(agent.clone());
-                // A session belongs to the program that named it.
+                // A session belongs to the program that reported it.
                 self.sessions = Sessions::default();
             }
             Event::TaskFailed { key, failure, agent, .. } => {
                 self.agent_reported(key, agent.as_deref(), at)?;
                 self.task(key, at, |task| {
                     task.failures = task.failures.saturating_add(1);
-                    // Whatever tries it again has all its rounds again.
+                    // A new attempt starts with all its rounds.
                     if failure.kind == FailureKind::Until {
                         task.rounds = 0;
                     }
@@ -270,10 +270,10 @@ impl Run {
             Event::AttemptRefused(refused) => {
                 self.refused_attempts = refused.number.max(self.refused_attempts.saturating_add(1));
                 let who = entry.actor.as_deref().and_then(|actor| actor.inside_task.clone());
-                let who = who.map_or_else(|| "somebody".to_owned(), |task| format!("task {task}"));
+                let who = who.map_or_else(|| "someone".to_owned(), |task| format!("task {task}"));
                 self.warn(format!("{who} tried to {} and was refused: {}", refused.what, refused.reason));
                 if refused.number > REFUSED_ATTEMPTS_KEPT {
-                    self.warn(format!("at least {} attempts to decide about this run were refused", refused.number));
+                    self.warn(format!("at least {} attempts to make a decision about this run were refused", refused.number));
                 }
             }
             Event::PhaseCompleted { phase, .. } => {
@@ -352,12 +352,12 @@ impl Run {
                 if let PipelineEvent::Reviewed(_) = &**pipeline_event {
                     self.clear_failure();
                 }
-                let known = self.pipeline.as_mut().ok_or_else(|| ApplyError("the run is no pipeline".into()))?;
+                let known = self.pipeline.as_mut().ok_or_else(|| ApplyError("the run is not a pipeline".into()))?;
                 known.apply(pipeline_event);
                 if let PipelineEvent::ArtifactsFound { key, missing, .. } = &**pipeline_event
                     && !missing.is_empty()
                 {
-                    self.warn(format!("{} was to leave behind what is not there: {}", key.task, missing.join(", ")));
+                    self.warn(format!("{} did not produce the required artifacts: {}", key.task, missing.join(", ")));
                 }
             }
             Event::GateRetryRequested { gate, .. } => {
@@ -371,21 +371,21 @@ impl Run {
         Ok(())
     }
 
-    /// A failure is no end once somebody has dealt with it.
+    /// A failure no longer ends the run once someone has handled it.
     fn clear_failure(&mut self) {
         if matches!(self.end, Some(End::Failed(_))) {
             self.end = None;
         }
     }
 
-    /// What was under way when the run ended for good was ended with it.
+    /// Marks attempts as interrupted that were stopped when the run ended for good.
     fn interrupt_running(&mut self) {
         let Some(phase) = &mut self.current else { return };
         let running: Vec<usize> = phase.running().collect();
         running.into_iter().for_each(|index| phase.set(index, TaskState::Interrupted));
     }
 
-    /// What was asked when the run was ended is asked again, since the answer that ended it no longer counts.
+    /// Reopens the questions that were open when the run ended, because the answer that ended it no longer counts.
     fn reopen_questions(&mut self) {
         let Some(phase) = &mut self.current else { return };
         let is_open = |hold: &HoldId| self.holds.contains_key(hold);
@@ -416,14 +416,14 @@ impl Run {
             self.phase_issues = 0;
         }
         let Some(phase) = &mut self.current else { return };
-        // A question whose answer the run failed over is asked again.
+        // A question is asked again if the run failed because of its answer.
         if phase.checkpoint.hold.as_ref().is_some_and(|hold| !self.holds.contains_key(hold)) {
             phase.checkpoint.hold = None;
         }
         let failed: Vec<usize> = phase.failed_or_interrupted().collect();
         for index in failed {
             let task = &mut phase.tasks[index];
-            // What was cut off and counts as failed has not been dealt with yet, unless the run failed over it.
+            // An interrupted attempt that counts as a failure has not been handled yet, unless the run failed because of it.
             let dealt_with = task.state.failure().is_some_and(|failure| had_failed || failure.kind != FailureKind::Interrupted);
             if dealt_with && task.hold.is_none() {
                 task.failures = 0;
@@ -443,7 +443,7 @@ impl Run {
         }
     }
 
-    /// Something that people should know, once.
+    /// Adds a warning, unless it is already there.
     pub(super) fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
@@ -458,7 +458,7 @@ impl Run {
         at: Timestamp,
     ) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
-        let position = workflow.position(phase.as_str()).ok_or_else(|| ApplyError(format!("there is no phase {phase}")))?;
+        let position = workflow.position(phase.as_str()).ok_or_else(|| ApplyError(format!("unknown phase {phase}")))?;
         self.position = position;
         self.feedback = None;
         let is_first = self.iteration_counts.is_empty();
@@ -483,7 +483,7 @@ impl Run {
         gaps: bool,
     ) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
-        let position = workflow.position(target.as_str()).ok_or_else(|| ApplyError(format!("there is no phase {target}")))?;
+        let position = workflow.position(target.as_str()).ok_or_else(|| ApplyError(format!("unknown phase {target}")))?;
         if !gaps {
             self.gap_rounds = 0;
             self.repeats_by_failure = if by_failure { self.repeats_by_failure.saturating_add(1) } else { 0 };
@@ -497,7 +497,7 @@ impl Run {
         Ok(())
     }
 
-    /// How a task of a phase ended, so that it stays so when the phase runs again.
+    /// How a task of a phase ended, so that it keeps that result when the phase is repeated.
     fn as_it_ended(&self, phase: &PhaseId, task: &TaskId) -> EndedTask {
         let now = self.current.as_ref().filter(|current| current.id == *phase).and_then(|current| current.whole(task));
         let before = self.not_done.get(phase.as_str()).and_then(|known| known.iter().find(|known| known.task == *task));
@@ -508,11 +508,11 @@ impl Run {
     fn task_interrupted(&mut self, key: &TaskKey, at: Timestamp) -> Result<(), ApplyError> {
         let workflow = self.workflow.clone();
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         let declared = phase.declared(&workflow.phases[phase.position], index);
         let on_interrupt = declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt);
         if declared.and_then(|task| task.agent()).is_some() {
-            // What it had used by then nobody said, which is not zero.
+            // The usage of the interrupted attempt is unknown, which is not zero.
             let unsaid = AgentReport::default();
             let worked =
                 phase.tasks[index].since.map_or(0, |since| u64::try_from(at.since(since).as_millis()).unwrap_or(u64::MAX));
@@ -527,7 +527,7 @@ impl Run {
         })
     }
 
-    /// The phase is left, or the run ends: nothing waits for a next try any more.
+    /// Removes the timers of all backoffs, because the phase is left or the run ends.
     fn timers_removed(&mut self) {
         let Some(phase) = &self.current else { return };
         let timers = phase.running().filter_map(|index| phase.tasks[index].state.next_try()).map(|(timer, _)| timer.clone());
@@ -535,13 +535,13 @@ impl Run {
     }
 
     fn current_phase_mut(&mut self) -> Result<&mut PhaseRun, ApplyError> {
-        self.current.as_mut().ok_or_else(|| ApplyError("no phase is under way".into()))
+        self.current.as_mut().ok_or_else(|| ApplyError("no phase is running".into()))
     }
 
     fn gate(&mut self, gate: &str, change: impl FnOnce(&mut GateRun) -> GateState) -> Result<(), ApplyError> {
         let phase = self.current_phase_mut()?;
         let index = phase.gates.iter().position(|candidate| candidate.gate.as_str() == gate);
-        let index = index.ok_or_else(|| ApplyError(format!("there is no gate {gate}")))?;
+        let index = index.ok_or_else(|| ApplyError(format!("unknown gate {gate}")))?;
         let state = change(&mut phase.gates[index]);
         phase.set_gate(index, state);
         Ok(())
@@ -561,11 +561,11 @@ impl Run {
         change: impl FnOnce(&mut crate::run::phase::TaskRun) -> TaskState,
     ) -> Result<(), ApplyError> {
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         phase.tasks[index].since = Some(at);
         let timer = phase.tasks[index].state.next_try().map(|(timer, _)| timer.clone());
         let state = change(&mut phase.tasks[index]);
-        // However a task leaves its backoff, nothing waits for the end of that any more.
+        // The timer of a backoff is removed however the task leaves that state.
         let timer = timer.filter(|timer| state.next_try().is_none_or(|(next, _)| next != timer));
         phase.set(index, state);
         self.touched.timers_removed.extend(timer);

@@ -1,4 +1,4 @@
-//! What agents have used so far, and when a person is asked whether they may use more.
+//! The usage of agents so far, and when a person must allow more.
 
 use crate::id::{PhaseId, TaskId};
 use crate::run::agent::AgentReport;
@@ -7,20 +7,18 @@ use crate::spec::workflow::{Budget, Task};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Whose budget it is.
+/// What a budget applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetScope {
-    /// That of the whole run.
     Run,
-    /// That of a phase, over all its executions.
+    /// A phase, across all its executions.
     Phase(PhaseId),
-    /// That of a task, over all its attempts.
+    /// A task, across all its attempts.
     Task(PhaseId, TaskId),
 }
 
 impl BudgetScope {
-    /// What people call it.
     pub fn title(&self) -> String {
         match self {
             Self::Run => "this run".into(),
@@ -30,12 +28,11 @@ impl BudgetScope {
     }
 }
 
-/// What was used under one budget.
+/// The usage counted against one budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Known cost in millionths of a US dollar.
     pub cost_micros: u64,
-    /// Known tokens.
     pub tokens: u64,
     /// Milliseconds that agents worked.
     pub time_ms: u64,
@@ -43,9 +40,9 @@ pub struct Spent {
     pub unknown_cost: u32,
     /// Attempts whose tokens are not known.
     pub unknown_tokens: u32,
-    /// How often a person allowed as much again.
+    /// How many times a person raised the budget by its original amount.
     pub raised: u32,
-    /// Attempts of unknown cost or tokens that a person has let pass.
+    /// Attempts of unknown cost or tokens that a person accepted.
     pub accepted_unknown: u32,
 }
 
@@ -67,17 +64,17 @@ impl Spent {
         self.accepted_unknown = self.unknown_cost.max(self.unknown_tokens);
     }
 
-    /// How much of a limit there is, as often as a person has raised it.
+    /// The limit, multiplied each time a person raises it.
     fn allowed(&self, limit: u64) -> u64 {
         limit.saturating_mul(u64::from(self.raised).saturating_add(1))
     }
 
-    /// Why a person must be asked before more is used; none when there is something left.
+    /// Why a person must be asked before more is used. `None` while the budget lasts.
     fn exhausted(&self, budget: &Budget) -> Option<String> {
         let dollars = |micros: u64| format!("${:.2}", micros as f64 / 1_000_000.0);
         if let Some(limit) = budget.max_cost_micros {
             if self.cost_micros >= self.allowed(limit) {
-                return Some(format!("{} of {} are spent", dollars(self.cost_micros), dollars(self.allowed(limit))));
+                return Some(format!("{} of {} spent", dollars(self.cost_micros), dollars(self.allowed(limit))));
             }
             if self.unknown_cost > self.accepted_unknown {
                 return Some(unknown("cost", self.unknown_cost));
@@ -85,7 +82,7 @@ impl Spent {
         }
         if let Some(limit) = budget.max_tokens {
             if self.tokens >= self.allowed(limit) {
-                return Some(format!("{} of {} tokens are used", self.tokens, self.allowed(limit)));
+                return Some(format!("{} of {} tokens used", self.tokens, self.allowed(limit)));
             }
             if self.unknown_tokens > self.accepted_unknown {
                 return Some(unknown("number of tokens", self.unknown_tokens));
@@ -108,13 +105,12 @@ fn minutes(milliseconds: u64) -> String {
 
 fn unknown(what: &str, attempts: u32) -> String {
     match attempts {
-        1 => format!("the {what} of one attempt is not known"),
-        _ => format!("the {what} of {attempts} attempts is not known"),
+        1 => format!("the {what} of one attempt is unknown"),
+        _ => format!("the {what} of {attempts} attempts is unknown"),
     }
 }
 
 impl Run {
-    /// What was used under a budget.
     pub fn spent(&self, scope: &BudgetScope) -> Spent {
         self.spent.iter().find(|(known, _)| known == scope).map(|(_, spent)| *spent).unwrap_or_default()
     }
@@ -130,7 +126,7 @@ impl Run {
         &mut self.spent[index].1
     }
 
-    /// Adds what an attempt used to every budget that it counts for.
+    /// Adds the usage of an attempt to every budget that it counts against.
     pub(super) fn spend(&mut self, phase: &PhaseId, task: &TaskId, report: &AgentReport, time_ms: u64) {
         let (phase_scope, task_scope) = (BudgetScope::Phase(phase.clone()), BudgetScope::Task(phase.clone(), task.clone()));
         for scope in [BudgetScope::Run, phase_scope, task_scope] {
@@ -138,7 +134,7 @@ impl Run {
         }
     }
 
-    /// The budgets that a task works under.
+    /// The budgets that apply to a task.
     fn budgets(&self, phase: &PhaseId, task: &Task) -> [(BudgetScope, Budget); 3] {
         let of_phase = self.workflow.phase(phase.as_str()).map(|phase| phase.budget).unwrap_or_default();
         [
@@ -148,7 +144,7 @@ impl Run {
         ]
     }
 
-    /// The first budget of an agent's task that is exhausted, and how.
+    /// The first exhausted budget of an agent task, and why it is exhausted.
     pub(super) fn exhausted(&self, phase: &PhaseId, task: &Task) -> Option<(BudgetScope, String)> {
         task.agent()?;
         let mut budgets = self.budgets(phase, task).into_iter().filter(|(_, budget)| budget.is_some());

@@ -1,4 +1,4 @@
-//! Commands: what is asked of a run, by whom and when. Everything that happens to a run begins as one.
+//! Commands: requests to a run. Everything that happens to a run starts as a command.
 
 pub use crate::run::actor::{Actor, Authority, Caller, Channel, Credential, TerminalRule};
 
@@ -17,344 +17,278 @@ use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// Who sends a command and when: what every command has, whatever it asks for.
+/// The sender and time of a command, common to every kind of command.
 #[derive(Clone, Debug)]
 pub struct Envelope {
-    /// Given by whoever sends it, so that sending it again changes nothing; outcomes of effects need none.
+    /// Chosen by the sender, so that sending a command twice has no further effect. Outcomes of effects do not need one.
     pub id: Option<CommandId>,
-    /// Who asks, and what they may do.
+    /// The sender and their authority.
     pub caller: Caller,
-    /// When.
     pub at: Timestamp,
-    /// Random bytes from which the ids of new things are made.
+    /// Random bytes used to generate ids.
     pub seed: [u8; 16],
-    /// Whether the sender also drives the run, so that what follows from the command starts in the same commit.
+    /// Whether the sender also drives the run. If so, whatever the command makes possible starts in the same commit.
     pub driving: bool,
 }
 
-/// A command on a run that exists.
+/// A command for an existing run.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// Who sends it and when.
     pub envelope: Envelope,
-    /// What is asked.
     pub kind: CommandKind,
 }
 
-/// What is asked.
 #[derive(Clone, Debug)]
 pub enum CommandKind {
-    /// A process begins to drive the run: what was cut off is found and dealt with.
+    /// A process takes over the run. Interrupted attempts are found and handled.
     TakeOver {
-        /// Who drives now.
         driver: DriverId,
-        /// Whether the run is left to whichever process drives in the background from now on.
+        /// Whether the run is left to a background driver from now on.
         detached: bool,
     },
-    /// An attempt of a task has ended.
+    /// An attempt of a task ended.
     TaskEnded {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// How.
         outcome: TaskOutcome,
-        /// What its agent said about itself.
         agent: Option<Box<AgentReport>>,
-        /// The commit that holds what it changed, where it was to be committed.
+        /// The commit with the task's changes, if the task commits its work.
         commit: Option<String>,
     },
-    /// The agent of a task that runs named the session that it works in.
+    /// The agent of a running task reported its session id.
     SessionNamed {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// The session.
         session: String,
-        /// The folder that it began in, relative to the root.
+        /// The directory in which the session started, relative to the root.
         dir: Option<String>,
     },
     /// A task's `when` was evaluated.
     WhenEvaluated {
-        /// Which task.
         key: TaskKey,
-        /// The result.
         outcome: ConditionOutcome,
     },
-    /// It was found out whether the work of a phase is whole.
+    /// A gap check checked whether the work of a phase is complete.
     GapsChecked {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which check it was, counted from 1.
+        /// The number of the check, counted from 1.
         round: u32,
-        /// What was found.
         found: GapsFound,
     },
-    /// An agent was asked what it thinks.
+    /// An agent replied to a query from a script.
     AgentQueryAnswered {
-        /// Whose script asked.
         requester: Requester,
-        /// What it said, as a JSON text; or why it said nothing.
+        /// The reply as JSON, or why there is none.
         text: Result<StoredValue, Failure>,
-        /// What the agent said about itself.
         agent: Option<Box<AgentReport>>,
     },
-    /// What is made from the context in the end was made, or could not be.
+    /// The finalization wrote its file, or failed.
     Finalized {
-        /// The file, or why there is none.
         made: Result<OutputFile, Failure>,
     },
-    /// A person accepts that the files of the definition have changed.
+    /// A person accepts the changed definition files.
     AcceptDefinition {
-        /// Digest of the compiled definition.
         definition: Digest,
-        /// The definition.
         workflow: Arc<Workflow>,
-        /// The files that it was made from.
+        /// The files from which the definition was compiled.
         files: Vec<FrozenFile>,
     },
-    /// A person chooses another agent for what remains.
+    /// A person switches the remaining work to another agent.
     ChangeAgent {
-        /// The command of the agent that works whatever else is configured.
+        /// The agent's command; it overrides every other agent setting.
         agent: String,
     },
-    /// An attempt of a gate has ended.
+    /// An attempt of a gate ended.
     GateEnded {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
-        /// Why it failed, when it did.
+        /// The reason, if the gate failed.
         failure: Option<Failure>,
     },
     /// A checkpoint's condition was evaluated.
     ConditionEvaluated {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The result.
         outcome: ConditionOutcome,
     },
-    /// A checkpoint was made ready to be shown.
+    /// A checkpoint is ready to be shown.
     Shown {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// What is shown.
         shown: Box<Presentation>,
     },
-    /// What must succeed before an answer is believed was tried.
+    /// The check that must succeed before an answer counts was run.
     Checked {
-        /// The hold.
         hold: HoldId,
-        /// The revision that was answered.
         revision: u32,
-        /// Why it failed, when it did.
+        /// The reason, if the check failed.
         failure: Option<Failure>,
     },
-    /// A person changes an answer that no person gave.
+    /// A person changes an answer that was given automatically.
     ChangeAnswer(AnswerChange),
-    /// The files of an answered hold were looked at again.
+    /// The files of an answered hold were digested again.
     Rechecked {
-        /// The hold.
         hold: HoldId,
-        /// The revision that was answered.
         revision: u32,
-        /// The files as they are now.
+        /// The current files.
         files: Vec<PresentedFile>,
-        /// The git change as it is now, where one was shown.
+        /// The current git change, if one was shown.
         diff: Option<Box<ShownDiff>>,
-        /// The differences, for people.
+        /// The differences, as shown to people.
         differences: Vec<String>,
     },
     /// The files were recorded at the start of a phase.
     DiffBaseRecorded {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
         /// The starting point, or why there is none.
         base: DiffBase,
     },
-    /// A moment has come.
+    /// A timer fired.
     TimerDue {
-        /// Which.
         timer: TimerId,
     },
-    /// Whoever drives has seen what others recorded; what follows from it may begin.
+    /// The driver has read what other processes recorded, and starts whatever that made possible.
     Advance,
-    /// An answer to a hold.
     Answer {
-        /// The hold.
         hold: HoldId,
-        /// The revision that was seen; absent where the hold was shown first, or shows no files.
+        /// The revision that the person saw. Absent if the hold was shown with the question or shows no files.
         revision: Option<u32>,
-        /// The option: its id, its label or its number.
+        /// The id, label or number of the option.
         option: String,
-        /// What is said with it.
         feedback: Option<String>,
     },
-    /// Answers in advance.
     PresetAnswers {
-        /// The answers, in order.
         presets: Vec<PresetAnswer>,
     },
-    /// The process that drives is being stopped; what was under way has been ended.
+    /// The driver is shutting down and has stopped everything that was running.
     Interrupt {
-        /// The signal's name.
         signal: String,
     },
-    /// End the run for good.
+    /// Ends the run for good.
     Cancel {
-        /// Why.
         reason: Option<String>,
     },
-    /// A person asks for a new attempt of a task or gate that failed or was cut off.
+    /// A person requests a new attempt of a task or gate that failed or was interrupted.
     RetryTask {
-        /// Which task or gate.
         step: StepKey,
-        /// The attempt that the history shows as running although nobody drives the run and nothing of it lives.
+        /// The attempt that the history shows as running although the run has no driver and none of its processes are alive.
         cut_off: Option<u32>,
     },
-    /// A person lets a task count as done, or waives a gate.
+    /// A person marks a task as done, or waives a gate.
     SkipTask {
-        /// Which task or gate.
         step: StepKey,
-        /// Why.
         reason: String,
-        /// The attempt that the history shows as running although nobody drives the run and nothing of it lives.
+        /// The attempt that the history shows as running although the run has no driver and none of its processes are alive.
         cut_off: Option<u32>,
     },
-    /// Somebody tried what they may not do.
+    /// A caller attempted something that they are not allowed to do.
     RecordRefusal(RefusedAttempt),
-    /// Something about a pipeline.
     Pipeline(Box<PipelineCommand>),
 }
 
-/// Another answer in the place of one that no person gave.
+/// A new answer that replaces an automatic one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerChange {
-    /// The hold.
     pub hold: HoldId,
-    /// The option: its id, its label or its number.
+    /// The id, label or number of the option.
     pub option: String,
-    /// What is said with it.
     pub feedback: Option<String>,
 }
 
-/// How a run starts. This is no kind of command, because a command needs a run.
+/// How a run starts. This is not a [`CommandKind`], because a command needs a run.
 #[derive(Clone, Debug)]
 pub struct Create {
-    /// What is recorded of it.
     pub created: Created,
-    /// Answers in advance.
     pub presets: Vec<PresetAnswer>,
 }
 
 /// How an attempt of a task ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskOutcome {
-    /// Well.
     Finished {
-        /// What a script returned.
         result: Option<StoredValue>,
-        /// The files it left behind.
         outputs: Vec<OutputFile>,
     },
-    /// Badly.
     Failed(Failure),
-    /// Well, and it is to be done once more.
+    /// The attempt succeeded, but the `until` condition does not hold yet, so the task runs again.
     Again {
-        /// What a script or agent returned.
+        /// The return value of a script or agent.
         result: Option<StoredValue>,
-        /// The files it left behind.
         outputs: Vec<OutputFile>,
-        /// What is still wrong, where a command said so.
+        /// What the `until` command reported, if there is one.
         why: String,
-        /// The position of the check that failed, where there are several and it is known.
+        /// The position of the failed check, if there are several and it is known.
         failed_check: Option<usize>,
     },
-    /// It becomes one task for each item.
+    /// The task fans out into one task per item.
     Items(Vec<Item>),
-    /// It becomes the tasks of these agents.
+    /// The task fans out into the tasks of these agents.
     Agents(Vec<Subagent>),
-    /// Its script wants to know what an agent thinks of this, a JSON text; it is evaluated again with the answer.
+    /// The script queries an agent with this JSON. It is evaluated again with the reply.
     QueriesAgent(StoredValue),
-    /// It is a question, ready to be shown.
+    /// The task is a question, ready to be shown.
     Asks(Box<Presentation>),
-    /// A login is missing.
+    /// The task needs a login that is missing.
     Unauthenticated {
-        /// What is told about it.
         missing: Box<Authentication>,
-        /// The command that finds out whether it is there.
+        /// The command that checks whether the person is logged in.
         probe: Option<Check>,
     },
-    /// Its agent reached a checkpoint and handed over.
+    /// The agent reached a checkpoint and handed over.
     HandsOver(Box<Handover>),
-    /// Commits that the agent before named are not there.
+    /// The commits named by the previous agent do not exist.
     CommitsMissing(Vec<String>),
 }
 
 /// A checkpoint, ready to be shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Presentation {
-    /// The question in short, with values filled in.
+    /// The short form of the question, rendered.
     pub prompt: String,
-    /// The question itself, with values filled in, where it is more than the prompt.
+    /// The full question, rendered, if there is more to it than the prompt.
     pub question: Option<Question>,
-    /// The files as they are now.
+    /// The current files.
     pub files: Vec<PresentedFile>,
-    /// What else must be said.
+    /// Notes shown with the question.
     pub notes: Vec<String>,
-    /// Whether the condition of the workflow's policy holds.
+    /// Whether the condition of the workflow's policy is true.
     pub automatic: bool,
     /// The git change as it is now, where one is to be shown.
     pub diff: Option<Box<ShownDiff>>,
 }
 
-/// An item of a list that a task is done for.
+/// One item of a fan-out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// What tells it apart from others; the same whenever the list is the same.
+    /// Identifies the item within its list. The same list always yields the same keys.
     pub key: String,
-    /// The item itself.
     pub value: StoredValue,
 }
 
 /// What a gap check found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GapsFound {
-    /// The work is whole.
     Whole {
-        /// The word that the check gave.
+        /// The status reported by the check.
         status: String,
-        /// What it said besides.
         message: Option<String>,
     },
-    /// Something is missing.
     Gaps {
-        /// The word that the check gave.
+        /// The status reported by the check.
         status: String,
-        /// What is missing.
         gaps: Vec<String>,
-        /// What it says should happen.
+        /// The action that the check requests.
         action: Option<GapAction>,
-        /// Who should be called.
+        /// Agents that the check asks to start.
         agents: Vec<Subagent>,
-        /// What it said besides.
         message: Option<String>,
     },
-    /// It could not be found out.
+    /// The check itself failed.
     Error(String),
-    /// The script wants to know what an agent thinks of this, a JSON text.
+    /// The script queries an agent with this JSON.
     QueriesAgent(StoredValue),
 }

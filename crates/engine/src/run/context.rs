@@ -6,16 +6,16 @@ use crate::spec::workflow::{Phase, Reads};
 use crate::stored_value::StoredValue;
 use serde_json::{Map, Value, json};
 
-/// The parts of a context, with large values left out and named instead.
+/// A context, with references in place of large values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
     /// The context without its stored values.
     pub value: Map<String, Value>,
-    /// Where stored values belong: a path of keys, and the value's digest.
+    /// The path of keys and the digest of each stored value.
     pub stored: Vec<(Vec<String>, Digest)>,
 }
 
-/// The parts of which a context consists, in the order in which people see them.
+/// The parts of a context, in display order.
 const PARTS: [&str; 11] = [
     "run",
     "workflow",
@@ -31,7 +31,7 @@ const PARTS: [&str; 11] = [
 ];
 
 impl Run {
-    /// The context, or the parts of it that something reads.
+    /// The context, or only the parts that are read.
     pub fn context(&self, reads: &Reads) -> Context {
         let mut context = Context::default();
         match reads {
@@ -48,7 +48,7 @@ impl Run {
         context
     }
 
-    /// The whole context with stored values filled in by `resolve`.
+    /// The whole context, with stored values filled in by `resolve`.
     pub fn full_context(&self, resolve: &dyn Fn(&Digest) -> Option<Value>) -> Value {
         let Context { value, stored } = self.context(&Reads::All);
         let mut value = Value::Object(value);
@@ -86,7 +86,7 @@ impl Run {
             "gap_checks" => self.gap_checks.iter().map(gap_check).collect(),
             "outputs" => return self.put_outputs(inner, context),
             "vars" => return self.put_vars(inner, context),
-            // A script may ask for a part that does not exist; it then sees what JavaScript shows for a missing property.
+            // A script may read a part that does not exist. It then sees `undefined`, as for any missing property.
             _ => return,
         };
         context.value.insert(part.to_owned(), value);
@@ -133,7 +133,7 @@ impl Run {
         }
     }
 
-    /// What scripts, conditions and templates see as `phase`.
+    /// The value of `phase` in scripts, conditions and templates.
     pub fn phase_view(&self, phase: &Phase) -> Value {
         let current = self.current.as_ref().filter(|current| current.id == phase.id);
         let mut view = json!({
@@ -156,7 +156,7 @@ impl Run {
         view
     }
 
-    /// What scripts, conditions and templates see as `workflow`.
+    /// The value of `workflow` in scripts, conditions and templates.
     pub fn workflow_view(&self) -> Value {
         let workflow = &self.workflow;
         let ids: Vec<_> = workflow.phases.iter().map(|phase| &phase.id).collect();
@@ -170,7 +170,7 @@ impl Run {
     }
 }
 
-/// A gap check as `context.gap_checks` shows it: absent things are absent.
+/// A gap check as shown in `context.gap_checks`. Absent values are left out.
 fn gap_check(check: &GapRecord) -> Value {
     let mut record = json!({
         "phase": check.phase,
@@ -186,7 +186,7 @@ fn gap_check(check: &GapRecord) -> Value {
     record
 }
 
-/// A decision as `context.checkpoints` shows it: absent things are absent.
+/// A decision as shown in `context.checkpoints`. Absent values are left out.
 fn checkpoint(decision: &Decision) -> Value {
     let mut record = json!({
         "phase": decision.phase,
@@ -214,7 +214,7 @@ fn place<'a>(context: &'a mut Context, path: &[&str]) -> &'a mut Map<String, Val
     let mut map = &mut context.value;
     for key in path {
         let value = map.entry(*key).or_insert_with(|| Value::Object(Map::new()));
-        map = value.as_object_mut().expect("only objects are put on the way to a value");
+        map = value.as_object_mut().expect("every inner node of a path is an object");
     }
     map
 }

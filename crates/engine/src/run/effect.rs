@@ -1,107 +1,58 @@
-//! Effects: what should be under way in the outside world. They are derived from the state, never stored.
+//! Effects: the work that should be running outside the engine. They are derived from the state and never stored.
 
 use crate::id::{GateId, HoldId, PhaseId, TaskKey, TimerId};
 use crate::run::event::Requester;
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// Something that should be under way. The list is closed; one function performs each.
+/// Work that should be running. The list is closed; one function performs each kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// An attempt of a task that has started. Ends as `TaskEnded`.
-    Task {
-        /// Which task.
-        key: TaskKey,
-        /// Which attempt.
-        attempt: u32,
-    },
-    /// An attempt of a gate that has started. Ends as `GateEnded`.
-    Gate {
-        /// The phase.
-        phase: PhaseId,
-        /// Its execution.
-        iteration: u32,
-        /// Which gate.
-        gate: GateId,
-        /// Which attempt.
-        attempt: u32,
-    },
-    /// Evaluate a checkpoint's condition. Ends as `ConditionEvaluated`.
-    Evaluate {
-        /// The phase.
-        phase: PhaseId,
-        /// Its execution.
-        iteration: u32,
-    },
-    /// Make a checkpoint ready to be shown: fill in the prompt, digest and keep the files. Ends as `Shown`.
-    Show {
-        /// The phase.
-        phase: PhaseId,
-        /// Its execution.
-        iteration: u32,
-    },
-    /// Record the files at the start of a phase, for questions that show what changed since then. Ends as `DiffBaseRecorded`.
-    DiffBase {
-        /// The phase.
-        phase: PhaseId,
-        /// Its execution.
-        iteration: u32,
-    },
-    /// Look again at the files of an answered hold. Ends as `Rechecked`.
-    Recheck {
-        /// The hold.
-        hold: HoldId,
-        /// The revision that was answered.
-        revision: u32,
-    },
-    /// Find out whether a person did what they say. Ends as `Checked`.
-    Check {
-        /// The hold.
-        hold: HoldId,
-        /// The revision that was answered.
-        revision: u32,
-    },
-    /// Evaluate a task's `when`. Ends as `WhenEvaluated`.
-    When {
-        /// Which task.
-        key: TaskKey,
-    },
-    /// Find out whether the work of a phase is whole. Ends as `GapsChecked`.
+    /// Runs an attempt of a task that has started. Ends as `TaskEnded`.
+    Task { key: TaskKey, attempt: u32 },
+    /// Runs an attempt of a gate that has started. Ends as `GateEnded`.
+    Gate { phase: PhaseId, iteration: u32, gate: GateId, attempt: u32 },
+    /// Evaluates a checkpoint's condition. Ends as `ConditionEvaluated`.
+    Evaluate { phase: PhaseId, iteration: u32 },
+    /// Prepares a checkpoint: renders the prompt, digests and stores the files. Ends as `Shown`.
+    Show { phase: PhaseId, iteration: u32 },
+    /// Records the files at the start of a phase, for questions that show what changed since then. Ends as `DiffBaseRecorded`.
+    DiffBase { phase: PhaseId, iteration: u32 },
+    /// Digests the files of an answered hold again, and reads its git change again. Ends as `Rechecked`.
+    Recheck { hold: HoldId, revision: u32 },
+    /// Runs the check of an answered hold. Ends as `Checked`.
+    Check { hold: HoldId, revision: u32 },
+    /// Evaluates a task's `when`. Ends as `WhenEvaluated`.
+    When { key: TaskKey },
+    /// Checks whether the work of a phase is complete. Ends as `GapsChecked`.
     Gaps {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which check it is, counted from 1.
+        /// Counted from 1.
         round: u32,
     },
-    /// Ask an agent what it thinks. Ends as `AgentQueryAnswered`.
+    /// Sends a script's query to an agent. Ends as `AgentQueryAnswered`.
     QueryAgent {
-        /// Whose script asked.
         requester: Requester,
-        /// Which of its questions it is, counted from 1.
+        /// The number of the query within its script, counted from 1.
         number: u32,
     },
-    /// Make what is made from the context in the end. Ends as `Finalized`.
+    /// Writes the finalization's file. Ends as `Finalized`.
     Finalize,
-    /// Look for the files that a workstream was to leave behind. Ends as `ArtifactsFound`.
-    Artifacts {
-        /// The workstream.
-        key: TaskKey,
-    },
-    /// Wait until a moment. Ends as `TimerDue`.
+    /// Looks for the files that a workstream should have produced. Ends as `ArtifactsFound`.
+    Artifacts { key: TaskKey },
+    /// Waits for a timer. Ends as `TimerDue`.
     Wake {
-        /// Which timer.
         timer: TimerId,
-        /// When, by the wall clock.
+        /// In wall-clock time.
         due: Timestamp,
-        /// How long a backoff lasts at most, by a clock that cannot be set; absent for deadlines and reminders, which follow the wall clock.
+        /// The maximum wait of a backoff, by a monotonic clock. Absent for deadlines and reminders, which follow the wall clock.
         longest: Option<Duration>,
     },
 }
 
 impl Effect {
-    /// Whether it only reads, so that it may be performed before the events that call for it are durable.
+    /// Whether the effect only reads, so that it may start before the events that call for it are durable.
     pub fn only_reads(&self) -> bool {
         match self {
             Self::Show { .. } | Self::Recheck { .. } | Self::Artifacts { .. } => true,

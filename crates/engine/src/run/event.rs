@@ -1,6 +1,6 @@
-//! Events: the facts of a run. The history of them is the truth; everything else is a view.
+//! Events: the facts of a run. The history of events is the source of truth; everything else is derived from it.
 //!
-//! They are stored in a compact form where fields are told apart by their place: new fields go to the end and have a default.
+//! The stored form identifies fields by position. Add new fields at the end, with a default.
 
 mod created;
 mod task;
@@ -23,232 +23,163 @@ use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// An event with who caused it and when.
+/// An event, who caused it, and when.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// When.
     pub at: Timestamp,
-    /// Who; nobody but Lockgate itself when absent.
+    /// Absent if Lockgate itself caused the event.
     pub actor: Option<Box<Actor>>,
-    /// The command that it follows from, where that had an id.
+    /// The command that caused the event, if the command had an id.
     pub cause: Option<CommandId>,
-    /// What happened.
     pub event: Event,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// The run began.
+    /// The run was created.
     Created(Box<Created>),
     /// Answers were given in advance.
     AnswersPreset {
-        /// The answers, in order.
         presets: Vec<PresetAnswer>,
     },
-    /// A process took the run over.
+    /// A process took over the run.
     Resumed {
-        /// Who drives now.
         driver: DriverId,
-        /// Whether it is left to whichever process drives in the background from now on.
+        /// Whether the run is left to a background driver from now on.
         #[serde(default)]
         detached: bool,
     },
-    /// The process that drove was stopped.
+    /// The driver was stopped by a signal.
     Interrupted {
-        /// The signal's name.
         signal: String,
     },
-    /// A phase was passed over, being on the skip list.
+    /// A phase was skipped because it is on the skip list.
     PhaseSkipped {
-        /// The phase.
         phase: PhaseId,
     },
-    /// A phase began.
     PhaseStarted {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution, counted from 1.
+        /// Counted from 1.
         iteration: u32,
-        /// What was said when it was asked for again.
+        /// The feedback with which the phase was repeated.
         feedback: Option<String>,
     },
-    /// What a phase will do.
     TasksPlanned {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The tasks.
         tasks: Vec<PlannedTask>,
     },
-    /// An attempt of a task began.
     TaskStarted {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt, counted from 1.
+        /// Counted from 1.
         attempt: u32,
-        /// Why there is this attempt.
         reason: AttemptReason,
-        /// The id of the session that its agent works in, chosen before it begins; for agents only.
+        /// For agents only: the session id, chosen before the agent starts.
         #[serde(default)]
         session: Option<SessionStart>,
     },
-    /// A task is done.
     TaskFinished {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// What a script returned.
         result: Option<StoredValue>,
-        /// The files it left behind.
         outputs: Vec<OutputFile>,
-        /// What its agent said about itself.
         #[serde(default)]
         agent: Option<Box<AgentReport>>,
-        /// The commit that holds what it changed, where it was to be committed.
+        /// The commit with the task's changes, if the task commits its work.
         #[serde(default)]
         commit: Option<String>,
     },
-    /// An attempt of a task failed.
     TaskFailed {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// Why.
         failure: Failure,
-        /// What its agent said about itself.
         #[serde(default)]
         agent: Option<Box<AgentReport>>,
     },
-    /// A failed task will be tried again.
+    /// A failed task will be retried.
     RetryScheduled {
-        /// Which task.
         key: TaskKey,
-        /// The timer that wakes it.
         timer: TimerId,
-        /// When.
         due: Timestamp,
     },
-    /// The backoff of a failed task is over: it starts again as soon as there is room for it.
+    /// The backoff of a failed task is over. The task starts as soon as there is capacity.
     RetryDue {
-        /// Which task.
         key: TaskKey,
     },
-    /// The agent of a task named the session that it works in, so that it can be resumed whatever becomes of this attempt.
+    /// The agent of a task reported its session id, so that the session can be resumed even if this attempt fails.
     SessionNamed {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// The session.
         session: String,
-        /// The folder that it began in, relative to the root.
+        /// The directory in which the session started, relative to the root.
         dir: Option<String>,
     },
-    /// An attempt of a task was cut off.
+    /// An attempt of a task was interrupted.
     TaskInterrupted {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
     },
-    /// A task counts as done without having finished.
+    /// A task was marked as done without finishing.
     TaskSkipped {
-        /// Which task.
         key: TaskKey,
-        /// Why.
         reason: String,
     },
-    /// An attempt of a gate began.
     GateStarted {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
     },
-    /// A gate passed.
     GatePassed {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
     },
-    /// A gate failed.
     GateFailed {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Which attempt.
         attempt: u32,
-        /// Why.
         failure: Failure,
     },
-    /// A gate that did not pass counts as passed, because a person said so.
+    /// A person waived a gate that did not pass.
     GateWaived {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
-        /// Why, where the person said so.
         #[serde(default)]
         reason: Option<String>,
     },
-    /// A checkpoint's condition was evaluated.
     ConditionEvaluated {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The result.
         outcome: ConditionOutcome,
     },
-    /// A question waits.
     HoldOpened(Box<HoldOpened>),
-    /// A question was answered.
     Answered {
-        /// The hold.
         hold: HoldId,
-        /// The option.
         option: OptionId,
-        /// What was said with it.
         feedback: Option<String>,
-        /// The revision that was answered.
         revision: u32,
     },
-    /// What was shown had changed before the answer took effect, or its check failed: the question waits again.
+    /// A shown file changed before the answer took effect, or the check failed. The hold waits for another answer.
     HoldReopened {
-        /// The hold.
         hold: HoldId,
-        /// Its new revision.
         revision: u32,
-        /// The files as they are now.
+        /// The current files.
         files: Vec<PresentedFile>,
-        /// The differences, for people.
+        /// The differences, as shown to people.
         differences: Vec<String>,
-        /// Whether it waits again because its check failed, not because something changed.
+        /// Whether the check failed, as opposed to a file having changed.
         #[serde(default)]
         by_check: bool,
-        /// Its new deadline, where it has one. Histories from before deadlines were renewed lack it: the old one stays.
+        /// The new deadline, if the hold has one. Absent in histories written before deadlines were renewed; the old deadline
+        /// then applies.
         #[serde(default)]
         deadline: Option<Box<Due>>,
-        /// Its next reminder, where it has reminders; the same applies.
+        /// The next reminder, if the hold has reminders. The same applies.
         #[serde(default)]
         remind: Option<Box<Remind>>,
         /// The git change as it is now, where one is shown.
@@ -257,253 +188,195 @@ pub enum Event {
     },
     /// An answer took effect.
     HoldSettled {
-        /// The hold.
         hold: HoldId,
     },
-    /// A question no longer matters.
+    /// A hold no longer applies.
     HoldVoided {
-        /// The hold.
         hold: HoldId,
-        /// Why.
         reason: String,
     },
-    /// Somebody tried what they may not do.
+    /// A caller attempted something that they are not allowed to do.
     AttemptRefused(RefusedAttempt),
-    /// A phase is done.
     PhaseCompleted {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
-    /// The run goes back to a phase.
+    /// The run goes back to an earlier phase, or repeats this one.
     PhaseRepeated {
-        /// The phase that it leaves.
         from: PhaseId,
-        /// The phase that it goes back to.
         target: PhaseId,
-        /// What was said with it.
         feedback: Option<String>,
-        /// Whether a failure asked for it, not a person.
+        /// Whether a failure caused the repeat, not a person.
         by_failure: bool,
-        /// Whether a gap check asked for it.
+        /// Whether a gap check caused the repeat.
         #[serde(default)]
         gaps: bool,
-        /// Tasks of the phase that stay as they ended.
+        /// Tasks of the phase that keep their result.
         #[serde(default)]
         carry: Vec<TaskId>,
-        /// Later phases that are no longer passed over, because they came from the same workflow file as the target.
+        /// Later phases that are taken off the skip list, because they come from the same workflow file as the target.
         #[serde(default)]
         restores: Vec<PhaseId>,
     },
-    /// Phases were put on the skip list.
+    /// Phases were added to the skip list.
     PhasesSkipListed {
-        /// The phases.
         phases: Vec<PhaseId>,
     },
-    /// The run failed; resuming it tries again what failed.
+    /// The run failed. Resuming it retries what failed.
     Failed {
-        /// Why, in one line.
         message: String,
     },
     /// A person ended the run at a hold.
     Aborted {
-        /// The hold.
         hold: HoldId,
     },
-    /// Somebody ended the run.
     Cancelled {
-        /// Why.
         reason: Option<String>,
     },
-    /// All phases are done.
     Completed,
-    /// An attempt of a task was ended because something else failed first; it is tried again with it.
+    /// An attempt was stopped because something else failed first. It is retried together with that.
     TaskStopped {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// Why.
         reason: String,
-        /// What its agent said about itself.
         #[serde(default)]
         agent: Option<Box<AgentReport>>,
-        /// Whether its budget ended it, so that it goes on when a person allows more.
+        /// Whether the budget stopped the attempt. It continues when a person allows more.
         #[serde(default)]
         by_budget: bool,
     },
-    /// A person asked for a new attempt of a task; a run that had failed goes on.
+    /// A person requested a new attempt of a task. A failed run resumes.
     RetryRequested {
-        /// Which task.
         key: TaskKey,
     },
-    /// A person asked for a new attempt of a gate; a run that had failed goes on.
+    /// A person requested a new attempt of a gate. A failed run resumes.
     GateRetryRequested {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// Which gate.
         gate: GateId,
     },
-    /// A task's condition is true: it may start.
+    /// A task's condition is true, so the task may start.
     TaskAdmitted {
-        /// Which task.
         key: TaskKey,
     },
-    /// A task is not done, and the run goes on without it.
+    /// A task is left out, and the run continues without it.
     TaskOmitted {
-        /// Which task.
         key: TaskKey,
-        /// Why.
         reason: String,
-        /// Whether that is because something that it needs failed.
+        /// Whether a dependency of the task failed.
         failed: bool,
     },
-    /// A task has failed for good, and the run goes on all the same.
+    /// A task failed for good, and the run continues despite that.
     FailureTolerated {
-        /// Which task.
         key: TaskKey,
     },
-    /// A task became several.
+    /// A task was split into several.
     TaskFannedOut {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// What it became.
         tasks: Vec<PlannedTask>,
     },
-    /// A task is done once more, because what it is done for does not hold yet.
+    /// A task runs again because its `until` condition does not hold yet.
     TaskRepeated {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// What a script or agent returned.
+        /// The return value of a script or agent.
         result: Option<StoredValue>,
-        /// The files it left behind.
         outputs: Vec<OutputFile>,
-        /// What its agent said about itself.
         agent: Option<Box<AgentReport>>,
-        /// What is still wrong, where a command said so.
+        /// What the `until` command reported, if there is one.
         #[serde(default)]
         why: String,
     },
-    /// A script wants to know what an agent thinks.
+    /// A script queries an agent.
     AgentQueryStarted {
-        /// Whose script.
         requester: Requester,
-        /// What is asked, as a JSON text.
+        /// The query as JSON.
         prompt: StoredValue,
     },
-    /// An agent said what it thinks.
+    /// An agent replied to a script's query.
     AgentQueryAnswered {
-        /// Whose script asked.
         requester: Requester,
-        /// What it said, as a JSON text.
+        /// The reply as JSON.
         text: StoredValue,
-        /// What the agent said about itself.
         agent: Option<Box<AgentReport>>,
     },
-    /// It was found out whether the work of a phase is whole.
+    /// A gap check checked whether the work of a phase is complete.
     GapsChecked(Box<GapsChecked>),
-    /// Gaps count as closed, because a person said so.
+    /// A person accepted the gaps of a phase.
     GapsWaived {
-        /// The phase.
         phase: PhaseId,
-        /// Its execution.
         iteration: u32,
     },
-    /// A budget was raised by as much again.
+    /// A budget was raised by its original amount.
     BudgetRaised {
-        /// Whose.
         scope: BudgetScope,
     },
-    /// Tasks wait for the answer to a question about a budget that others wait for already.
+    /// Tasks wait for an open question about a budget that already blocks other tasks.
     TasksBlocked {
-        /// The tasks.
         keys: Vec<TaskKey>,
-        /// The hold.
         hold: HoldId,
     },
-    /// What is made from the context in the end was made.
+    /// The finalization wrote its file.
     Finalized {
-        /// The file.
         file: OutputFile,
     },
-    /// A changed definition was accepted: the run goes on with it.
+    /// A changed definition was accepted. The run continues with it.
     DefinitionAccepted {
-        /// Digest of the compiled definition, which is a stored value.
+        /// The compiled definition, which is a stored value.
         definition: Digest,
-        /// The files that it was made from.
+        /// The files from which the definition was compiled.
         files: Vec<FrozenFile>,
     },
-    /// A person chose another agent for what remains.
+    /// A person switched the remaining work to another agent.
     AgentChanged {
-        /// The command of the agent that works whatever else is configured.
+        /// The agent's command; it overrides every other agent setting.
         agent: String,
     },
-    /// It was found out that a person did what they said.
+    /// The check confirmed a person's answer.
     CheckPassed {
-        /// The hold.
         hold: HoldId,
     },
-    /// A person found issues: work is done again, and then they are asked again.
+    /// A person found issues. The work is redone, and then the question is asked again.
     ReworkRequested {
-        /// The tasks that are done again.
+        /// The tasks to redo.
         keys: Vec<TaskKey>,
-        /// The question.
         by: TaskKey,
-        /// What was found.
         issues: String,
-        /// What was built on these tasks and is done again after them; questions among it are asked again.
+        /// Tasks that depend on those. They are redone afterwards, and questions among them are asked again.
         #[serde(default)]
         stale: Vec<TaskKey>,
-        /// What must have ended before the question is asked again.
+        /// Tasks that must end before the question is asked again.
         #[serde(default)]
         after: Vec<TaskId>,
     },
-    /// Nobody had answered in time.
+    /// No one answered before the deadline.
     DeadlinePassed {
-        /// The hold.
         hold: HoldId,
-        /// What happens then.
         then: OnDeadline,
     },
-    /// People were reminded of a question.
+    /// People were reminded of an open hold.
     Reminded {
-        /// The hold.
         hold: HoldId,
-        /// Which reminder it was, counted from 1.
+        /// Counted from 1.
         number: u32,
-        /// The timer of the next one.
+        /// The timer for the next reminder.
         timer: TimerId,
-        /// When that is.
         next: Timestamp,
     },
-    /// A person changed an answer that no person had given.
+    /// A person changed an answer that was given automatically.
     AnswerChanged {
-        /// The hold.
         hold: HoldId,
-        /// The option.
         option: OptionId,
-        /// What was said with it.
         feedback: Option<String>,
     },
-    /// An agent reached a checkpoint and handed over what it had done.
+    /// An agent reached a checkpoint and handed over its work so far.
     HandedOver {
-        /// Which task.
         key: TaskKey,
-        /// Which attempt.
         attempt: u32,
-        /// What it handed over.
         handover: Box<Handover>,
-        /// What it said about itself.
         agent: Option<Box<AgentReport>>,
     },
-    /// Something about a pipeline.
     Pipeline(Box<PipelineEvent>),
     /// The files were recorded at the start of a phase, because a question will show what changed since then.
     DiffBaseRecorded {
@@ -533,34 +406,29 @@ pub enum DiffBase {
     Missing(String),
 }
 
-/// A question that begins to wait.
+/// The content of a hold as it opens.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HoldOpened {
-    /// Its id.
     pub hold: HoldId,
-    /// What kind of question it is.
     pub kind: HoldKind,
-    /// What it is about.
     pub scope: Scope,
-    /// The question.
     pub prompt: String,
-    /// The files that the answer is about.
+    /// The files that the answer is bound to.
     pub files: Vec<PresentedFile>,
-    /// What may be answered.
     pub options: Vec<Choice>,
-    /// What else must be said with it.
+    /// Notes shown with the question.
     pub notes: Vec<String>,
-    /// Whether the run waits for it.
+    /// Whether the run waits for the answer.
     pub blocking: bool,
-    /// How many people must agree.
+    /// How many people must approve.
     pub quorum: u32,
-    /// What is asked, where that is more than the prompt.
+    /// The full question, if there is more to it than the prompt.
     #[serde(default)]
     pub asked: Option<Box<HoldQuestion>>,
-    /// How it is checked, and what may answer it besides a person.
+    /// How the answer is checked, and what may answer instead of a person.
     #[serde(default)]
     pub terms: Terms,
-    /// What was answered when the same question was asked before.
+    /// The answer given when the same question was asked before.
     #[serde(default)]
     pub previous: Option<Box<Answer>>,
     /// The git change that the answer is about.
@@ -568,22 +436,20 @@ pub struct HoldOpened {
     pub diff: Option<Box<ShownDiff>>,
 }
 
-/// An attempt to do what one may not do.
+/// An attempt to do something that the caller is not allowed to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefusedAttempt {
-    /// What was tried, as it completes "may not …": `answer a hold`, `cancel a run`, `retry a task`.
+    /// Completes "may not …": `answer a hold`, `cancel a run`, `retry a task`.
     pub what: String,
-    /// The hold, where one was named.
     pub hold: Option<HoldId>,
-    /// Why it was refused.
     pub reason: String,
-    /// Which refused attempt on this run it was, counted from 1. Numbers are missing where attempts were only counted.
+    /// The number of the refused attempt on this run, counted from 1. There are gaps where attempts were only counted.
     #[serde(default)]
     pub number: u32,
 }
 
 impl RefusedAttempt {
-    /// The first attempt on a run, as far as the caller knows; the run counts on from those that it has recorded.
+    /// The first attempt on a run as far as the caller knows; the run continues its own numbering.
     pub fn new(what: &str, hold: Option<HoldId>, reason: String) -> Self {
         Self { what: what.to_owned(), hold, reason, number: 1 }
     }

@@ -1,4 +1,4 @@
-//! Forks: a new run that goes on from where another one stood.
+//! Forks: new runs that continue from the state of another run.
 
 use crate::digest::Digest;
 use crate::id::{DriverId, RunId};
@@ -12,29 +12,25 @@ use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a fork has for itself.
+/// The properties of a fork that differ from its parent's.
 #[derive(Clone, Debug)]
 pub struct ForkAs {
-    /// Its id.
     pub run: RunId,
-    /// Where its outputs go, relative to the root.
+    /// Relative to the root.
     pub output_dir: String,
-    /// Who begins it.
     pub driver: DriverId,
 }
 
-/// A run that has begun from another one.
+/// A new run that continues from another one.
 #[derive(Clone, Debug)]
 pub struct Fork {
-    /// Its state.
     pub run: Run,
-    /// Its first events.
     pub entries: Vec<Entry>,
-    /// The other one's state, a value that they refer to.
+    /// The parent's state, a stored value that the first events refer to.
     pub state: (Digest, Vec<u8>),
 }
 
-/// Begins a run that goes on from another one with a changed answer.
+/// Starts a run that continues from another one with a changed answer.
 pub fn fork(envelope: &Envelope, change: &AnswerChange, parent: &Run, own: ForkAs) -> Result<Fork, Refusal> {
     let bytes = parent.to_bytes();
     let state = Digest::of(&bytes);
@@ -64,21 +60,21 @@ pub fn fork(envelope: &Envelope, change: &AnswerChange, parent: &Run, own: ForkA
     let mut entries = vec![entry(Event::Created(Box::new(created)))];
     for event in events {
         let entry = entry(event);
-        run.apply(&entry).expect("what was decided fits the state that it was decided on");
+        run.apply(&entry).expect("events apply to the state on which they were decided");
         entries.push(entry);
     }
     Ok(Fork { run, entries, state: (state, bytes) })
 }
 
 impl Run {
-    /// The state of a run that goes on from another one: what was done stays done, and nothing has ended.
+    /// The initial state of a forked run: completed work stays completed, and the run has not ended.
     pub(super) fn forked(created: &Created, workflow: Arc<Workflow>, base: Self, at: Timestamp) -> Self {
         let begun = Self::begin(created, workflow, at);
         let (parent, state) = match &created.origin {
             Origin::Forked(forked) => (Some(forked.parent.clone()), Some(forked.state)),
             Origin::New | Origin::Imported(_) => (None, None),
         };
-        // Open questions, presets, warnings and how the parent ended stay with the parent.
+        // Open holds, presets, warnings and the parent's end stay with the parent.
         let mut run = Self {
             parent,
             outputs: base.outputs,

@@ -1,77 +1,64 @@
-//! Commits: the stored form of history. Each holds the events that became durable together, and a hash over all before it.
+//! Commits: the stored form of the history. Each holds the events that became durable together, and a hash that covers everything
+//! before it.
 
 use crate::digest::Digest;
 use crate::id::RunId;
 use crate::run::event::Entry;
 use serde::{Deserialize, Serialize};
 
-/// The stored form that this release writes.
+/// The format version that this release writes.
 pub const FORMAT: u8 = 1;
 
-/// A commit as it is stored.
+/// A commit as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedCommit {
     /// Counted from 1 in each run.
     pub version: u64,
     /// A format byte, then the events in compact form.
     pub payload: Vec<u8>,
-    /// Over the commit before it, the run, the version and the payload.
+    /// Covers the previous hash, the run id, the version and the payload.
     pub hash: Digest,
 }
 
-/// A commit as it is read.
+/// A commit as read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
     /// The number of its first event, counted from 1 in each run.
     pub first_seq: u64,
-    /// Its events.
     pub entries: Vec<Entry>,
 }
 
-/// Why a stored commit cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// Written by a later release.
-    #[error("commit {version} has format {format}, and this release of Lockgate reads up to {FORMAT}; use a newer release")]
-    Newer {
-        /// Which commit.
-        version: u64,
-        /// Its format.
-        format: u8,
-    },
-    /// Not what was written.
+    #[error("commit {version} has format {format}, but this release of Lockgate reads up to {FORMAT}; use a newer release")]
+    Newer { version: u64, format: u8 },
+    /// The commit was modified after it was written.
     #[error("commit {version} is damaged: {detail}")]
-    Damaged {
-        /// Which commit.
-        version: u64,
-        /// What is wrong.
-        detail: String,
-    },
+    Damaged { version: u64, detail: String },
 }
 
 impl Commit {
-    /// Puts a commit into its stored form, chained to the one before it.
+    /// Seals a commit, chained to the previous one.
     pub fn seal(&self, run: &RunId, version: u64, before: Digest) -> SealedCommit {
         let mut payload = vec![FORMAT];
-        rmp_serde::encode::write(&mut payload, self).expect("events always have a stored form");
+        rmp_serde::encode::write(&mut payload, self).expect("events always serialize");
         let hash = chain(run, version, before, &payload);
         SealedCommit { version, payload, hash }
     }
 }
 
 impl SealedCommit {
-    /// Reads a stored commit.
     pub fn open(&self) -> Result<Commit, CommitError> {
         let damaged = |detail: String| CommitError::Damaged { version: self.version, detail };
         match self.payload.split_first() {
             None => Err(damaged("it is empty".into())),
             Some((&FORMAT, rest)) => rmp_serde::from_slice(rest).map_err(|error| damaged(error.to_string())),
             Some((&format, _)) if format > FORMAT => Err(CommitError::Newer { version: self.version, format }),
-            Some((&format, _)) => Err(damaged(format!("there is no format {format}"))),
+            Some((&format, _)) => Err(damaged(format!("unknown format {format}"))),
         }
     }
 
-    /// Whether it follows the commit with the hash `before`, unchanged.
+    /// Whether it is unmodified and follows the commit with the hash `before`.
     pub fn follows(&self, run: &RunId, before: Digest) -> bool {
         self.hash == chain(run, self.version, before, &self.payload)
     }

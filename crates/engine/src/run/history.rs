@@ -1,4 +1,4 @@
-//! Between the state and its stored forms: sealing commits, reading them back, the folded state, the definition.
+//! Conversions between the state and its stored forms: sealing and reading commits, the materialized state, the definition.
 
 use crate::digest::Digest;
 use crate::hold::{Choice, Hold, PresentedFile, ShownDiff};
@@ -14,41 +14,33 @@ use crate::time::Timestamp;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// The stored form of folded states and definitions that this release writes.
+/// The format version of materialized states and definitions that this release writes.
 pub const STATE_FORMAT: u8 = 1;
 
-/// The id of the timer that stands for a detached run which could go on.
+/// The id of the timer that marks a detached run that could continue.
 pub const DRIVE_TIMER: &str = "drive";
 
 /// Why a history cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
-    /// A commit cannot be read.
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// The events do not fit together.
+    /// The events contradict each other.
     #[error(transparent)]
     ApplyError(#[from] ApplyError),
-    /// The history does not begin as one must.
-    #[error("the history does not begin with the run's creation")]
+    #[error("the history does not start with the creation of the run")]
     NoBeginning,
     /// A definition that was accepted later must be offered first, with [`Run::offer`].
-    #[error("the accepted definition {0} is not at hand")]
+    #[error("the accepted definition {0} was not provided")]
     DefinitionNeeded(Digest),
-    /// The state of another run that this one goes on from must be given, with [`Run::first_from`].
-    #[error("the state {0} that the run goes on from is not at hand")]
+    /// The parent state of a forked run must be passed to [`Run::first_from`].
+    #[error("the state {0} from which the run continues was not provided")]
     StateNeeded(Digest),
-    /// A folded state or definition cannot be read.
     #[error("the stored {what} cannot be read: {detail}")]
-    Unreadable {
-        /// Which.
-        what: &'static str,
-        /// Why.
-        detail: String,
-    },
+    Unreadable { what: &'static str, detail: String },
 }
 
-/// The event that a history begins with.
+/// The event that starts a history.
 pub fn created(first: &SealedCommit) -> Result<(Created, Timestamp), HistoryError> {
     match first.open()?.entries.into_iter().next() {
         Some(Entry { at, event: Event::Created(created), .. }) => Ok((*created, at)),
@@ -57,7 +49,7 @@ pub fn created(first: &SealedCommit) -> Result<(Created, Timestamp), HistoryErro
 }
 
 impl Run {
-    /// Puts events that were already applied into a commit, with its stored form and the index rows that ride along.
+    /// Seals events that were already applied into a commit. Returns its stored form and the index rows to write with it.
     pub fn seal(&mut self, entries: Vec<Entry>) -> (Commit, SealedCommit, IndexRows) {
         let commit = Commit { first_seq: self.next_seq, entries };
         let sealed = commit.seal(&self.id, self.version + 1, self.head);
@@ -72,12 +64,12 @@ impl Run {
         (commit, sealed, IndexRows { outbox, ..rows })
     }
 
-    /// The state after a history's first commit.
+    /// The state after the first commit of a history.
     pub fn first(sealed: &SealedCommit, workflow: Arc<Workflow>) -> Result<(Self, IndexRows), HistoryError> {
         Self::first_from(sealed, workflow, None)
     }
 
-    /// The same where the run goes on from the state of another one.
+    /// The same for a run that continues from the state of another one.
     pub fn first_from(
         sealed: &SealedCommit,
         workflow: Arc<Workflow>,
@@ -97,10 +89,10 @@ impl Run {
         Ok((run, rows))
     }
 
-    /// Folds a commit of the store into the state; gives the index rows that were stored with it.
+    /// Applies a stored commit to the state. Returns the index rows that were stored with it.
     pub fn apply_commit(&mut self, sealed: &SealedCommit) -> Result<IndexRows, HistoryError> {
         let commit = sealed.open()?;
-        // Known before anything is applied, so that whoever reads can fetch it and begin again.
+        // Checked before anything is applied, so that the caller can fetch the definition and start over.
         if let Some(definition) = commit.entries.iter().find_map(|entry| self.lacks_definition(&entry.event)) {
             return Err(HistoryError::DefinitionNeeded(definition));
         }
@@ -119,7 +111,7 @@ impl Run {
     fn committed(&mut self, commit: &Commit, sealed: &SealedCommit) -> IndexRows {
         self.version = sealed.version;
         self.head = sealed.hash;
-        // Nothing is wrong with numbers that we wrote; those of a damaged history must not stop whoever looks at it.
+        // Our own numbers never overflow, but reading a damaged history must not panic.
         self.next_seq = commit.first_seq.saturating_add(commit.entries.len() as u64);
         let at = commit.entries.last().map_or(self.listed.changed_at, |entry| entry.at);
         self.index_rows(at)
@@ -161,7 +153,7 @@ impl Run {
         }
     }
 
-    /// Asks for a process that drives in the background: due since ever, so that it stands before all others.
+    /// Asks for a background driver. The timer is always due, so it sorts before all others.
     fn wants_driver(&self) -> TimerRow {
         TimerRow {
             timer: TimerId::new(DRIVE_TIMER),
@@ -198,21 +190,21 @@ impl Run {
         }
     }
 
-    /// The folded state, to be stored beside the history.
+    /// The materialized state, to be stored next to the history.
     pub fn to_bytes(&self) -> Vec<u8> {
         to_bytes(self)
     }
 
-    /// Reads a folded state; its definition, a stored value, must then be put in with [`Run::attach`].
+    /// Reads a materialized state. Its definition is a stored value, and must be added with [`Run::attach`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HistoryError> {
         from_bytes(bytes, "state")
     }
 
-    /// Puts in the definition after the folded state was read.
+    /// Adds the definition to a materialized state that was read.
     pub fn attach(&mut self, workflow: Arc<Workflow>) -> Result<(), HistoryError> {
         if let Some(phase) = &mut self.current {
             let declared = workflow.phases.get(phase.position);
-            phase.look_up(declared.ok_or_else(|| ApplyError("the phase under way is not in the definition".into()))?);
+            phase.look_up(declared.ok_or_else(|| ApplyError("the current phase is not in the definition".into()))?);
         }
         self.workflow = workflow;
         Ok(())
@@ -225,13 +217,12 @@ impl Workflow {
         to_bytes(self)
     }
 
-    /// Reads a stored definition.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, HistoryError> {
         from_bytes(bytes, "definition")
     }
 }
 
-/// What lists show of a hold, so that they need not read its run.
+/// The part of a hold that lists show, so that they do not have to read its run.
 #[derive(Serialize)]
 struct Shown<'h> {
     phase: Option<&'h PhaseId>,
@@ -305,12 +296,12 @@ fn hold_shown(hold: &Hold) -> String {
         can_stop: hold.stop().is_some(),
         diff: hold.diff.as_deref(),
     };
-    serde_json::to_string(&shown).expect("what is shown always has a JSON form")
+    serde_json::to_string(&shown).expect("a hold always serializes to JSON")
 }
 
 fn to_bytes(value: &impl serde::Serialize) -> Vec<u8> {
     let mut bytes = vec![STATE_FORMAT];
-    rmp_serde::encode::write(&mut bytes, value).expect("states and definitions always have a stored form");
+    rmp_serde::encode::write(&mut bytes, value).expect("states and definitions always serialize");
     bytes
 }
 
@@ -318,7 +309,7 @@ fn from_bytes<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &'static str) 
     let unreadable = |detail: String| HistoryError::Unreadable { what, detail };
     match bytes.split_first() {
         Some((&STATE_FORMAT, rest)) => rmp_serde::from_slice(rest).map_err(|error| unreadable(error.to_string())),
-        Some((format, _)) => Err(unreadable(format!("it has format {format}, and this release reads {STATE_FORMAT}"))),
+        Some((format, _)) => Err(unreadable(format!("it has format {format}, but this release reads {STATE_FORMAT}"))),
         None => Err(unreadable("it is empty".into())),
     }
 }

@@ -1,4 +1,4 @@
-//! Index rows: what lists and look-ups need of a run, kept beside its history and derived from it.
+//! Index rows: the data that lists and lookups need, derived from the history and stored next to it.
 
 mod open_enum;
 
@@ -13,86 +13,66 @@ use crate::run::state::Status;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The rows of a run that a commit changes. The store keeps them in the commit's own transaction and knows nothing of their meaning.
+/// The index rows that a commit changes. The store writes them in the transaction of the commit, without interpreting them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexRows {
-    /// The run's own row, when it changed.
+    /// The run's own row, if it changed.
     pub run: Option<RunRow>,
-    /// Holds that are new or changed.
+    /// New or changed holds.
     pub holds: Vec<HoldRow>,
-    /// Timers that are new.
     pub timers: Vec<TimerRow>,
-    /// Timers that are gone.
     pub timers_removed: Vec<TimerId>,
-    /// Stored values that the run refers to from now on.
+    /// Stored values that the run newly refers to.
     pub refers_to: Vec<Digest>,
     /// Notices that are to be delivered. Unlike the other rows they do not follow from the history alone, but also from the settings.
     pub outbox: Vec<OutboxRow>,
 }
 
-/// A run in lists.
+/// A run as listed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRow {
-    /// Its id.
     pub run: RunId,
-    /// What kind of run it is.
     pub kind: OpenEnum<RunKind>,
-    /// The workflow's name.
     pub workflow: String,
-    /// What it is about.
     pub feature: Option<String>,
-    /// Its status, as the history has it.
+    /// The status according to the history.
     pub status: OpenEnum<Status>,
-    /// The phase it is in.
     pub phase: Option<String>,
-    /// When it began.
     pub created_at: Timestamp,
-    /// When this row last changed.
     pub changed_at: Timestamp,
-    /// The run that it was forked from.
+    /// The run from which this one was forked.
     pub parent: Option<RunId>,
 }
 
-/// A hold in lists.
+/// A hold as listed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HoldRow {
-    /// Its id.
     pub hold: HoldId,
-    /// Its run.
     pub run: RunId,
-    /// What kind of question it is.
     pub kind: OpenEnum<HoldKind>,
-    /// Where it stands.
     pub state: HoldState,
-    /// Its revision.
     pub revision: u32,
-    /// When it was opened last.
+    /// When the hold was last opened.
     pub since: Timestamp,
-    /// All that a list shows of it, as JSON text: `phase`, `tasks`, `prompt`, `notes`, `options`, `files`.
+    /// What a list shows of the hold, as JSON: `phase`, `tasks`, `prompt`, `notes`, `options`, `files`.
     pub shown: String,
 }
 
-/// A moment that a run waits for.
+/// A timer that a run waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimerRow {
-    /// Its id.
     pub timer: TimerId,
-    /// Its run.
     pub run: RunId,
-    /// When it is due.
     pub due: Timestamp,
-    /// What for.
     pub kind: OpenEnum<TimerKind>,
-    /// What it wakes, for people.
+    /// What the timer wakes, as shown to people.
     pub target: String,
 }
 
 /// A notice that is to be delivered through a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxRow {
-    /// Which notice.
     pub notice: NoticeId,
-    /// How it is delivered.
     pub channel: OpenEnum<NoticeChannel>,
     /// When its event happened.
     pub at: Timestamp,
@@ -100,17 +80,15 @@ pub struct OutboxRow {
     pub payload: String,
 }
 
-/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimerKind {
     /// The next attempt of a task.
     Retry,
-    /// The deadline of a hold.
     Deadline,
     /// The next reminder of a hold.
     Remind,
-    /// A detached run that could continue and wants a driver.
+    /// A detached run that could continue needs a driver.
     Drive,
 }
 

@@ -1,4 +1,5 @@
-//! What a run is and may become: `decide` turns a command into events, `apply` folds events into the state, `pending` says what remains to be done.
+//! The state machine of a run: `decide` turns a command into events, `apply` adds events to the state, `pending` derives the work
+//! that remains.
 
 mod actor;
 mod advance;

@@ -1,4 +1,4 @@
-//! What should be under way in the outside world, derived from the state: after a crash, the same function says what remains.
+//! The effects that should be running, derived from the state. After a crash, the same function says what remains.
 
 use crate::hold::HoldState;
 use crate::run::advance;
@@ -7,11 +7,11 @@ use crate::run::event::Requester;
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GapState, Run, Status, TaskState};
 
-/// The `when` of so many tasks is evaluated at once.
+/// How many `when` conditions are evaluated concurrently.
 const MAX_CONCURRENT_CONDITIONS: usize = 64;
 
 impl Run {
-    /// The effects that should be under way now. What is under way and not in this list must be ended.
+    /// The effects that should be running now. A running effect that is not in this list must be stopped.
     pub fn pending(&self) -> Vec<Effect> {
         if self.end.is_some() || self.stopping {
             return Vec::new();
@@ -59,7 +59,7 @@ impl Run {
         effects
     }
 
-    /// What the gap check of the phase under way calls for, once its tasks are done.
+    /// The effect of the current phase's gap check, once its tasks are done.
     fn gap_effect(&self) -> Option<Effect> {
         let phase = self.current.as_ref().filter(|phase| phase.tasks_done() && phase.gap.state == GapState::Waiting)?;
         self.workflow.phases[phase.position].gap_check.as_ref()?;
@@ -75,7 +75,7 @@ impl Run {
         (over && self.workflow.finalization.is_some()).then_some(Effect::Finalize)
     }
 
-    /// The next pending effect that only reads, so that it may be performed before the events that call for it are durable.
+    /// The next pending effect that only reads, so that it may start before the events that call for it are durable.
     pub fn pending_read(&self) -> Option<Effect> {
         if self.end.is_some() || self.stopping {
             return None;
@@ -108,8 +108,8 @@ impl Run {
         }
     }
 
-    /// The moments that open questions wait for. Where nothing but an answer could move the run, nobody stays for them: whoever looks
-    /// at the clock finds them among the timers.
+    /// The timers of open holds. If only an answer could move the run, no driver waits for them; they are found in the timer
+    /// index instead.
     fn timer_effects(&self) -> impl Iterator<Item = Effect> + '_ {
         let stays = self.holds.values().any(|hold| hold.terms.deadline.is_some() || hold.terms.remind.is_some())
             && self.status() == Status::Running;
@@ -137,7 +137,7 @@ impl Run {
         })
     }
 
-    /// What the checkpoint of the phase under way calls for, once tasks and gates are done.
+    /// The effect of the current phase's checkpoint, once tasks and gates are done.
     fn checkpoint_effect(&self) -> Option<Effect> {
         let phase = self.current.as_ref().filter(|phase| phase.tasks_done())?;
         if phase.next_gate().is_some() {
@@ -156,7 +156,7 @@ impl Run {
     }
 }
 
-/// What a task that runs calls for: its own work, or an agent's answer to a question of its script.
+/// The effect of a running task: the task's own work, or its script's query to an agent.
 fn task_effect(phase: &PhaseRun, index: usize) -> Effect {
     let key = phase.key(index);
     let attempt = phase.tasks[index].attempts;

@@ -1,4 +1,4 @@
-//! The phase under way: its tasks, its gates and its checkpoint, and which tasks can start.
+//! The current phase: its tasks, gates and checkpoint, and which tasks can start.
 
 mod gates;
 mod ready;
@@ -19,119 +19,107 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use stored::StoredTaskRun;
 
-/// The phase under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRun {
-    /// The phase.
     pub id: PhaseId,
-    /// Its place in the definition.
+    /// Its index in the definition.
     pub position: usize,
-    /// Its execution, counted from 1.
+    /// Counted from 1.
     pub iteration: u32,
-    /// What was said when it was asked for again.
+    /// The feedback with which it was repeated.
     pub feedback: Option<String>,
-    /// When it began.
     pub started_at: Timestamp,
-    /// Its tasks, once they are planned.
+    /// Empty until the tasks are planned.
     pub tasks: Vec<TaskRun>,
-    /// Its gates.
     pub gates: Vec<GateRun>,
-    /// Its checkpoint.
     pub checkpoint: CheckpointRun,
-    /// Its gap check.
     #[serde(default)]
     pub gap: GapRun,
-    /// What agents said to its scripts.
+    /// The queries of its scripts to agents.
     #[serde(default)]
     pub agent_queries: Vec<AgentQuery>,
-    /// Which tasks stand where; made from `tasks` and the definition.
+    /// Derived from `tasks` and the definition.
     #[serde(skip)]
     lookup: Lookup,
 }
 
-/// A task of the phase under way.
+/// A task of the current phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredTaskRun", into = "StoredTaskRun")]
 pub struct TaskRun {
-    /// The task.
     pub task: TaskId,
-    /// The item of a fan-out that it works on.
+    /// The key of the fan-out item.
     pub item: Option<String>,
-    /// Where it stands.
     pub state: TaskState,
-    /// How many attempts there were.
     pub attempts: u32,
-    /// How many of them failed since it was last asked for.
+    /// Failed attempts since the task was last requested.
     pub failures: u32,
-    /// Why there will be a next attempt.
+    /// The reason for the next attempt.
     pub next_reason: AttemptReason,
     /// The hold that asks about it.
     pub hold: Option<HoldId>,
-    /// When its last attempt began or ended.
+    /// When the last attempt started or ended.
     pub since: Option<Timestamp>,
-    /// The item itself.
     pub value: Option<StoredValue>,
-    /// What it does, where the definition does not say.
+    /// The task itself, if the definition does not declare it.
     pub spec: Option<Box<Task>>,
-    /// The task that became this one and others.
+    /// The task that was split into this one and others.
     pub parent: Option<TaskId>,
-    /// Whether its `when` was found to be true.
+    /// Whether its `when` was true.
     pub admitted: bool,
-    /// How often it was done because of `until`.
+    /// How many times it ran because of `until`.
     pub rounds: u32,
-    /// What the last round gave.
+    /// The result of the previous round.
     pub previous: Option<StoredValue>,
-    /// The session that its agent works in.
     pub session: Option<SessionStart>,
-    /// What its agent said about itself last.
+    /// The last report of its agent.
     pub agent: Option<Box<AgentReport>>,
-    /// What was said between it and people.
+    /// Its exchange with people.
     pub exchange: Option<Box<Exchange>>,
 }
 
-/// What was said between a task and people; few tasks have it.
+/// The exchange between a task and people. Few tasks have one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// What a person or a check found with its last attempt.
+    /// What a person or a check found wrong with the last attempt.
     pub feedback: Option<String>,
-    /// How often issues were found; for questions.
+    /// For questions: how many times issues were found.
     pub rounds: u32,
-    /// What its agents have handed over, all completed tasks together.
+    /// The handover of its agents, with the completed tasks of all of them.
     #[serde(default)]
     pub handover: Option<Box<Handover>>,
-    /// What a person said to that.
+    /// A person's response to the handover.
     #[serde(default)]
     pub response: Option<Response>,
-    /// Whether the commits that it names need not be there, because a person said so.
+    /// Whether a person accepted that the commits named in the handover do not exist.
     #[serde(default)]
     pub unchecked: bool,
-    /// What a person found, and no attempt since has been taken for well done.
+    /// Issues that a person found and that no successful attempt has addressed since.
     #[serde(default)]
     pub issues: Option<String>,
-    /// Work that is done again, and that must have ended before this task starts again.
+    /// Rework that must end before this task starts again.
     #[serde(default)]
     pub after: Vec<TaskId>,
-    /// Whether it counts as done when its turn comes, because a person said so before it had ever run.
+    /// Whether a person skipped the task before it ever ran, so that it counts as done when its turn comes.
     #[serde(default)]
     pub skipped: bool,
 }
 
-/// What a person said at a checkpoint that an agent had reached.
+/// A person's response at an agent's checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Response {
-    /// In words.
     pub text: String,
-    /// Whether issues were found with what was built.
+    /// Whether the person found issues with the work.
     pub issues: bool,
 }
 
 impl TaskRun {
-    /// What was said between it and people, to be added to.
+    /// The exchange for writing, created if absent.
     pub(super) fn exchange_mut(&mut self) -> &mut Exchange {
         self.exchange.get_or_insert_default()
     }
 
-    /// A check found something with its last attempt. What a person found before that still counts.
+    /// Adds the finding of a check about the last attempt. Earlier findings of a person still count.
     pub(super) fn found_by_check(&mut self, why: &str) {
         if !why.is_empty() {
             let exchange = self.exchange_mut();
@@ -142,14 +130,14 @@ impl TaskRun {
         }
     }
 
-    /// Issues are counted from the beginning, because a person asked for it once more.
+    /// Resets the count of issues, because a person requested another attempt.
     pub(super) fn found_anew(&mut self) {
         if let Some(exchange) = &mut self.exchange {
             exchange.rounds = 0;
         }
     }
 
-    /// What a person or a check found with its last attempt.
+    /// What a person or a check found wrong with the last attempt.
     pub fn feedback(&self) -> Option<&str> {
         self.exchange.as_ref()?.feedback.as_deref()
     }
@@ -179,10 +167,9 @@ impl TaskRun {
     }
 }
 
-/// Which tasks stand where, so that no step looks at all of them.
+/// An index over the tasks, so that no step has to scan all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Lookup {
-    /// By name and item.
     by_name: BTreeMap<TaskId, BTreeMap<Option<String>, usize>>,
     declared: Vec<Option<usize>>,
     links: Vec<Links>,
@@ -194,37 +181,36 @@ struct Lookup {
     gates: GateLookup,
 }
 
-/// How a task hangs together with others.
+/// The dependencies of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Links {
     dependents: Vec<usize>,
     parent: Option<usize>,
-    /// How much of what it needs must have ended, and how.
+    /// How many of its dependencies must have ended, and how.
     join: Join,
-    /// Whether it has a `when` of its own. A task for each item of a list is asked about item by item.
+    /// Whether it has a `when` of its own. A fan-out task evaluates `when` per item.
     conditional: bool,
-    /// How many of the tasks that it needs have not ended.
+    /// Dependencies that have not ended.
     missing: usize,
-    /// How many of them are done.
+    /// Dependencies that are done.
     good: usize,
-    /// How many of them failed.
+    /// Dependencies that failed.
     bad: usize,
-    /// How many of those that it became have not ended.
+    /// Fan-out tasks that have not ended.
     children: usize,
-    /// How much of the rework that it waits for has not ended.
+    /// Rework that the task waits for and that has not ended.
     rework: usize,
-    /// Tasks that wait until this one was done again.
+    /// Tasks that wait for the rework of this one.
     awaited_by: Vec<usize>,
 }
 
-/// How a task ended, as far as those matter that need it.
+/// How a task ended, as far as its dependents are concerned.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// It is done, or counts as done.
+    /// It is done or skipped.
     Well,
-    /// It was not wanted.
     Omitted,
-    /// It failed, and the run goes on.
+    /// It failed, and the run continues.
     Badly,
 }
 
@@ -261,7 +247,7 @@ impl PhaseRun {
         }
     }
 
-    /// Adds tasks to what this execution does.
+    /// Adds tasks to this execution.
     pub(super) fn plan(&mut self, phase: &Phase, planned: &[PlannedTask]) {
         let known = self.known_items(planned);
         for planned in planned {
@@ -273,14 +259,14 @@ impl PhaseRun {
         self.look_up(phase);
     }
 
-    /// Whether another definition lacks a task that has not ended, so that nothing is known of how to do it.
+    /// Whether another definition lacks a task that has not ended, so that there is no way to run it.
     pub(super) fn is_lost(&self, index: usize, phase: &Phase) -> bool {
         let root = &self.tasks[self.parent(index).unwrap_or(index)];
         let known = root.spec.is_some() || phase.task(root.task.as_str()).is_some();
         !known && ended(&root.state).is_none()
     }
 
-    /// Goes on with another definition: what it lacks is forgotten unless it has ended, and what is new in it is done.
+    /// Switches to another definition: tasks that it lacks are dropped unless they have ended, and new ones are added.
     pub(super) fn replan(&mut self, phase: &Phase, added: Vec<GateRun>) {
         let lost: Vec<bool> = (0..self.tasks.len()).map(|index| self.is_lost(index, phase)).collect();
         let mut lost = lost.into_iter();
@@ -306,7 +292,7 @@ impl PhaseRun {
         self.look_up(phase);
     }
 
-    /// Makes the lookup anew, after the tasks were planned or the state was loaded.
+    /// Rebuilds the lookup after the tasks were planned or the state was loaded.
     pub(super) fn look_up(&mut self, phase: &Phase) {
         let declared: BTreeMap<&str, usize> =
             phase.tasks.iter().enumerate().map(|(index, task)| (task.id.as_str(), index)).collect();
@@ -316,7 +302,7 @@ impl PhaseRun {
             lookup.declared.push(declared.get(task.task.as_str()).copied());
         }
         lookup.links = vec![Links::default(); self.tasks.len()];
-        // What a task became stands behind it in its own name; others need the task itself.
+        // Fan-out tasks share the name of their parent, but others depend on the parent.
         let whole = |name: &TaskId| lookup.by_name.get(name.as_str())?.get(&None).copied();
         for index in 0..self.tasks.len() {
             let task = &self.tasks[index];
@@ -351,7 +337,7 @@ impl PhaseRun {
         }
     }
 
-    /// Tasks that stay as they ended when a phase runs again.
+    /// Restores the tasks that keep their result when a phase is repeated.
     pub(super) fn carry(&mut self, carried: &[EndedTask]) {
         for EndedTask { task, state } in carried {
             if let Some(index) = self.tasks.iter().position(|known| known.task == *task && known.item.is_none()) {
@@ -360,19 +346,19 @@ impl PhaseRun {
         }
     }
 
-    /// The task of this id, not one of those that it became.
+    /// The task with this id, not one of its fan-out tasks.
     pub(super) fn whole(&self, task: &TaskId) -> Option<&TaskRun> {
         self.tasks.iter().find(|known| known.task == *task && known.item.is_none())
     }
 
-    /// Its tasks that have ended in another way than by being done.
+    /// Tasks that ended without being done.
     pub(super) fn not_done(&self) -> Vec<EndedTask> {
         let whole = self.tasks.iter().filter(|task| task.item.is_none() && task.parent.is_none());
         let other = whole.filter(|task| task.state != TaskState::Done);
         other.map(|task| EndedTask { task: task.task.clone(), state: task.state.clone() }).collect()
     }
 
-    /// Puts a task into a state, and lets those start that only waited for it.
+    /// Sets the state of a task, and makes the tasks ready that only waited for it.
     pub(super) fn set(&mut self, index: usize, state: TaskState) {
         let before = self.ending(index);
         self.tasks[index].state = state;
@@ -402,8 +388,8 @@ impl PhaseRun {
         }
     }
 
-    /// Counts for those that need a task, or became it, how that ended. No rule asks for a way back, but a history might: what
-    /// counts must count in both directions.
+    /// Updates the counters of the tasks that depend on a task, and of its parent. No rule ever reverts an ended task, but a
+    /// history might, so the counters work in both directions.
     fn notify_dependents(&mut self, index: usize, before: Option<Ended>, now: Option<Ended>) {
         let lookup = &mut self.lookup;
         let one = |counts: bool| usize::from(counts);
@@ -446,7 +432,7 @@ impl PhaseRun {
         }
     }
 
-    /// Whether a task that could start is left out, because too little of what it needs is done.
+    /// Whether a task that could start is left out, because too few of its dependencies are done.
     pub(super) fn lacks(&self, index: usize) -> bool {
         let links = &self.lookup.links[index];
         match links.join {
@@ -456,12 +442,12 @@ impl PhaseRun {
         }
     }
 
-    /// Tasks that became others, all of which have ended.
+    /// Fan-out parents whose tasks have all ended.
     pub(super) fn gathered(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.fanned_out.iter().copied().filter(|index| self.lookup.links[*index].children == 0)
     }
 
-    /// How many of the tasks that a task became failed, and how many there are, apart from those that were left out.
+    /// How many tasks of a fan-out failed, and how many there are, not counting those that were left out.
     pub(super) fn children_failed(&self, parent: usize) -> (usize, usize) {
         let (mut bad, mut all) = (0, 0);
         for index in self.children(parent) {
@@ -472,12 +458,12 @@ impl PhaseRun {
         (bad, all)
     }
 
-    /// Where the task stands that a task came out of.
+    /// The index of a task's fan-out parent.
     pub(super) fn parent(&self, index: usize) -> Option<usize> {
         self.lookup.links[index].parent
     }
 
-    /// Where a task of this execution stands in `tasks`.
+    /// The index of a task in `tasks`.
     pub fn find(&self, key: &TaskKey) -> Option<usize> {
         if key.phase != self.id || key.iteration != self.iteration {
             return None;
@@ -485,30 +471,29 @@ impl PhaseRun {
         self.lookup.by_name.get(key.task.as_str())?.get(&key.item).copied()
     }
 
-    /// The key of a task.
     pub fn key(&self, index: usize) -> TaskKey {
         let task = &self.tasks[index];
         TaskKey { phase: self.id.clone(), iteration: self.iteration, task: task.task.clone(), item: task.item.clone() }
     }
 
-    /// What the definition says of a task.
+    /// The definition of a task.
     pub fn declared<'a>(&'a self, phase: &'a Phase, index: usize) -> Option<&'a Task> {
         self.tasks[index].spec.as_deref().or(self.lookup.declared[index].map(|at| &phase.tasks[at]))
     }
 
-    /// The last question of a script that no agent has answered yet, and which of its questions it is.
+    /// The last query of a script that no agent has answered yet, and its number.
     pub fn open_query(&self, requester: &Requester) -> Option<(u32, &AgentQuery)> {
         let mut asked = self.agent_queries.iter().filter(|query| query.requester == *requester);
         let number = asked.clone().count() as u32;
         asked.next_back().filter(|query| query.text.is_none()).map(|query| (number, query))
     }
 
-    /// Tasks that run or wait for their next try.
+    /// Tasks that are running or backing off.
     pub fn running(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.running.iter().copied()
     }
 
-    /// Tasks that failed or were cut off.
+    /// Tasks that failed or were interrupted.
     pub fn failed_or_interrupted(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.failed_or_interrupted.iter().copied()
     }
@@ -518,22 +503,22 @@ impl PhaseRun {
         (0..self.tasks.len()).filter(|index| self.tasks[*index].hold.as_ref() == Some(hold)).map(|index| self.key(index))
     }
 
-    /// Whether the work of its tasks is whole, as far as anybody asks.
+    /// Whether the gap check, if there is one, found the work complete.
     pub fn gaps_closed(&self, phase: &Phase) -> bool {
         phase.gap_check.is_none() || matches!(self.gap.state, GapState::Closed | GapState::Waived)
     }
 
-    /// Whether a task has ended, with all that it became, and the run goes on from it.
+    /// Whether a task has ended with all its fan-out tasks, and the run continues from it.
     pub(super) fn has_ended(&self, task: &TaskId) -> bool {
         self.whole(task).is_some_and(|known| ended(&known.state).is_some())
     }
 
-    /// The tasks that one became.
+    /// The tasks of a fan-out.
     pub(super) fn children(&self, parent: usize) -> Vec<usize> {
         (0..self.tasks.len()).filter(|index| self.lookup.links[*index].parent == Some(parent)).collect()
     }
 
-    /// What depends on some tasks, directly or not, by their places.
+    /// The transitive dependents of some tasks, by index.
     pub(super) fn dependents(&self, of: &[usize]) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut open: Vec<usize> = of.to_vec();
@@ -543,7 +528,7 @@ impl PhaseRun {
         found
     }
 
-    /// How many of the tasks that the definition declares have ended.
+    /// How many of the declared tasks have ended.
     pub(super) fn declared_done(&self) -> usize {
         let whole = self.tasks.iter().zip(&self.lookup.declared).filter(|(task, at)| at.is_some() && task.item.is_none());
         whole.filter(|(task, _)| ended(&task.state).is_some()).count()
@@ -554,7 +539,7 @@ impl PhaseRun {
         self.lookup.unfinished == 0
     }
 
-    /// Whether nothing runs and nothing can start until a person has answered.
+    /// Whether nothing is running and nothing can start until a person answers.
     pub(super) fn is_idle(&self) -> bool {
         self.lookup.ready.is_empty()
             && self.lookup.running.is_empty()

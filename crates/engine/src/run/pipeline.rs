@@ -1,5 +1,5 @@
-//! What a run of a pipeline knows beyond phases and tasks: its review, its notes, what its workstreams left behind, and what it was
-//! imported from.
+//! The state of a pipeline beyond phases and tasks: its review, its notes, the artifacts of its workstreams, and the state file
+//! from which it was imported.
 
 mod lifecycle;
 mod progress;
@@ -14,106 +14,95 @@ pub use progress::{PipelineFailure, PipelineProgress};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many times a review may be filed; after that only a person moves the run.
+/// How many reviews may be filed. After that only a person can move the run forward.
 pub const MAX_REVIEWS: u32 = 2;
 
-/// What a run of a pipeline knows beyond phases and tasks.
+/// The state of a pipeline beyond phases and tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PipelineRun {
-    /// The state file that it was made from.
+    /// The state file from which the run was imported.
     pub imported: Option<Box<Imported>>,
-    /// The review that counts.
+    /// The latest review.
     pub review: Option<Review>,
-    /// What people and agents noted.
+    /// Notes by people and agents.
     pub notes: Notes,
-    /// The files that workstreams left behind.
+    /// The files that workstreams produced.
     pub artifacts: BTreeMap<TaskId, Vec<String>>,
-    /// Workstreams that are done and whose files nobody has looked for yet.
+    /// Completed workstreams whose artifacts have not been looked for yet.
     pub artifacts_unchecked: BTreeSet<TaskKey>,
-    /// Whether anything happened since it was imported.
+    /// Whether anything happened since the import.
     pub moved: bool,
-    /// Whether it was imported and nobody has resumed it yet.
+    /// Whether the run was imported and has not been resumed yet.
     #[serde(default)]
     pub resting: bool,
-    /// Workstreams of the current phase that the state file reported as completed. They stay so while the phase continues.
+    /// Workstreams of the current phase that the state file reported as completed. They stay completed while the phase continues.
     #[serde(default)]
     pub reported: BTreeSet<TaskId>,
-    /// When anything last happened.
     pub changed_at: Timestamp,
-    /// When workstreams worked last.
+    /// The last attempt of each workstream.
     pub worked: BTreeMap<TaskId, LastAttempt>,
-    /// When gates ran last, by their addresses.
+    /// The last run of each gate, by gate address.
     pub checked: BTreeMap<String, LastAttempt>,
 }
 
-/// When something was at work last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastAttempt {
-    /// When it began.
     pub began: Timestamp,
-    /// When it ended; not yet when absent.
+    /// Absent while it is running.
     pub ended: Option<Timestamp>,
-    /// The phase's execution, counted from 1.
+    /// Counted from 1.
     pub iteration: u32,
-    /// Which attempt it was, counted from 1.
+    /// Counted from 1.
     pub attempt: u32,
 }
 
-/// A fact about a pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PipelineEvent {
-    /// A review was filed.
     Reviewed(Review),
-    /// Something was noted.
     Noted(Notes),
-    /// It was looked for what a workstream left behind.
+    /// The artifacts of a workstream were looked for.
     ArtifactsFound {
-        /// The workstream.
         key: TaskKey,
-        /// The files, relative to the root.
+        /// Relative to the root.
         paths: Vec<String>,
-        /// What the file asks for that is not there.
+        /// Artifacts that the specification requires and that do not exist.
         missing: Vec<String>,
     },
 }
 
-/// What is asked of a pipeline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PipelineCommand {
-    /// File a review; its attempt is counted here.
+    /// Files a review. The attempt is counted here.
     Review(Review),
-    /// Note something.
     Note(Notes),
-    /// It was looked for what a workstream left behind.
+    /// The artifacts of a workstream were looked for.
     ArtifactsFound {
-        /// The workstream.
         key: TaskKey,
-        /// The files, relative to the root.
+        /// Relative to the root.
         paths: Vec<String>,
-        /// What the file asks for that is not there.
+        /// Artifacts that the specification requires and that do not exist.
         missing: Vec<String>,
     },
-    /// Run the phase under way again, from its beginning.
+    /// Runs the current phase again from its start.
     Restart,
 }
 
-/// What a review came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The pipeline may begin.
+    /// The pipeline may start.
     Ship,
-    /// It may begin, and more must hold in the end.
+    /// The pipeline may start, and additional gates must pass at the end.
     ShipWithGates,
-    /// It may not begin.
+    /// The pipeline may not start.
     DoNotShip,
-    /// A person lets it begin all the same.
+    /// A person overrode the review, so the pipeline may start.
     Overridden,
 }
 
 impl Verdict {
-    /// All of them, as state files name them.
+    /// All verdicts, as named in state files.
     pub const ALL: [(&'static str, Self); 4] = [
         ("ship", Self::Ship),
         ("ship_with_gates", Self::ShipWithGates),
@@ -121,7 +110,7 @@ impl Verdict {
         ("overridden", Self::Overridden),
     ];
 
-    /// The word for it in a state file.
+    /// The name in a state file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ship => "ship",
@@ -131,7 +120,6 @@ impl Verdict {
         }
     }
 
-    /// Whether the pipeline may begin.
     pub fn allows_start(self) -> bool {
         match self {
             Self::Ship | Self::ShipWithGates | Self::Overridden => true,
@@ -140,38 +128,34 @@ impl Verdict {
     }
 }
 
-/// A review of a pipeline before it begins.
+/// A review of a pipeline before it starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Review {
-    /// What it came to.
     pub verdict: Verdict,
-    /// How many findings must be mended before anything else.
+    /// Findings that must be fixed first.
     pub p0: u32,
-    /// How many findings must be mended besides.
+    /// Other findings that must be fixed.
     pub p1: u32,
-    /// Which attempt it is, counted from 1.
+    /// Counted from 1.
     pub attempt: u32,
-    /// Where the findings are.
+    /// The file with the findings.
     pub findings: Option<String>,
-    /// Why a person overrode it.
+    /// Why a person overrode the review.
     pub override_reason: Option<String>,
-    /// What must hold in the end besides what the pipeline says.
+    /// Gates that must pass at the end, in addition to the pipeline's own.
     pub gates: Vec<Gate>,
 }
 
-/// What was noted about the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notes {
-    /// Changes that a linter asked for.
+    /// Changes requested by a linter.
     pub eslint_fixes: Vec<Fix>,
-    /// What was cleaned up.
     pub cleanup_done: Vec<String>,
-    /// Changes that mattered.
+    /// Other important changes.
     pub key_fixes: Vec<Fix>,
 }
 
 impl Notes {
-    /// Whether nothing is noted.
     pub fn is_empty(&self) -> bool {
         self.eslint_fixes.is_empty() && self.cleanup_done.is_empty() && self.key_fixes.is_empty()
     }
@@ -183,60 +167,45 @@ impl Notes {
     }
 }
 
-/// A change in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
-    /// The file.
     pub file: String,
-    /// What was changed.
     pub change: String,
 }
 
-/// What a state file of another tool said when a run was made from it.
+/// The content of another tool's state file when a run was imported from it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Imported {
-    /// The file; its text is a stored value.
+    /// The file. Its text is a stored value.
     pub file: FrozenFile,
-    /// Where the pipeline stood.
     pub status: Lifecycle,
-    /// The number of the phase that it was in; 0 before the first.
+    /// The number of the current phase; 0 before the first.
     pub current_phase: u32,
-    /// Workstreams that were done.
     pub completed: Vec<TaskId>,
-    /// Workstreams that were under way.
     pub in_progress: Vec<TaskId>,
-    /// Workstreams that had not begun.
     pub pending: Vec<TaskId>,
-    /// What workstreams had left behind.
     pub artifacts: BTreeMap<TaskId, Vec<String>>,
-    /// Gates that had passed.
     pub gates_passed: Vec<String>,
-    /// Gates that had not.
     pub gates_pending: Vec<String>,
-    /// When it was written, as it says so.
+    /// The file's own timestamp.
     pub timestamp: Option<String>,
-    /// Why it had failed.
     pub error: Option<FileError>,
-    /// What its review had come to.
     #[serde(default)]
     pub review: Option<Review>,
 }
 
-/// Why a pipeline failed, as its state file says it.
+/// The error that a state file reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileError {
-    /// The workstream, or those of the phase whose gate failed.
+    /// The failed workstream, or all workstreams of the phase if a gate failed.
     pub workstream: String,
-    /// What went wrong.
     pub message: String,
-    /// The file in which it did.
     pub file: Option<String>,
-    /// The line in it.
     pub line: Option<u64>,
 }
 
 impl PipelineRun {
-    /// A pipeline that begins, or goes on from what a file says.
+    /// A pipeline that starts, or continues from an imported file.
     pub(super) fn begin(imported: Option<&Imported>, at: Timestamp) -> Self {
         Self {
             imported: imported.cloned().map(Box::new),
@@ -253,12 +222,12 @@ impl PipelineRun {
         }
     }
 
-    /// The same in a run that goes on from another one.
+    /// The same in a run that continues from another one.
     pub(super) fn continued(self, at: Timestamp) -> Self {
         Self { artifacts_unchecked: BTreeSet::new(), moved: true, resting: false, changed_at: at, ..self }
     }
 
-    /// Something happened, and if it was work the pipeline no longer stands as its file said.
+    /// Records an event. Once work happens, the imported file no longer describes the pipeline.
     pub(super) fn happened(&mut self, event: &Event, at: Timestamp, pipeline: Option<&Pipeline>) {
         self.changed_at = at;
         if let Event::TaskFinished { key, .. } | Event::TaskSkipped { key, .. } = event {
@@ -285,9 +254,9 @@ impl PipelineRun {
     }
 
     fn clock(&mut self, event: &Event, at: Timestamp) {
-        let begun = |iteration: u32, attempt: u32| LastAttempt { began: at, ended: None, iteration, attempt };
+        let started = |iteration: u32, attempt: u32| LastAttempt { began: at, ended: None, iteration, attempt };
         if let Event::TaskStarted { key, attempt, .. } = event {
-            self.worked.insert(key.task.clone(), begun(key.iteration, *attempt));
+            self.worked.insert(key.task.clone(), started(key.iteration, *attempt));
         }
         if let Event::TaskFinished { key, .. }
         | Event::TaskFailed { key, .. }
@@ -297,7 +266,7 @@ impl PipelineRun {
             self.worked.entry(key.task.clone()).and_modify(|worked| worked.ended = Some(at));
         }
         if let Event::GateStarted { phase, iteration, gate, attempt } = event {
-            self.checked.insert(format!("{phase}/{gate}"), begun(*iteration, *attempt));
+            self.checked.insert(format!("{phase}/{gate}"), started(*iteration, *attempt));
         }
         if let Event::GatePassed { phase, gate, .. } | Event::GateFailed { phase, gate, .. } = event {
             self.checked.entry(format!("{phase}/{gate}")).and_modify(|checked| checked.ended = Some(at));
@@ -319,8 +288,8 @@ impl PipelineRun {
         }
     }
 
-    /// Whether a gate had passed before the run was imported. Gates of one name may stand at several places, so what a file says
-    /// counts only where the work is done that the gate looks at: that of its workstream, or of all of its phase.
+    /// Whether a gate had passed before the run was imported. Several gates may share a name, so the file counts only if the work
+    /// that the gate checks is done: its workstream, or all workstreams of its phase.
     pub fn had_passed(&self, title: &str, of: Option<&TaskId>, workstreams: &[TaskId]) -> bool {
         let Some(imported) = &self.imported else { return false };
         let named = || workstreams.iter().find(|id| title.ends_with(&format!(" ({id})")));
@@ -331,12 +300,13 @@ impl PipelineRun {
         };
         let bare = bare_title(title);
         let says = |list: &[String], name: &str| list.iter().any(|known| known == name);
-        // The gate of one workstream that the file has as passed and as pending is not believed to have passed. A bare name may stand for several.
+        // If the file lists the gate of a workstream as both passed and pending, it is treated as pending. A bare name may refer
+        // to several gates.
         let pending = title != bare && says(&imported.gates_pending, title);
         done && !pending && (says(&imported.gates_passed, title) || says(&imported.gates_passed, bare))
     }
 
-    /// What the run was imported from, as long as nothing has happened since.
+    /// The imported file, as long as nothing has happened since.
     pub fn unmoved(&self) -> Option<&Imported> {
         self.imported.as_deref().filter(|_| !self.moved)
     }
@@ -353,18 +323,18 @@ pub fn bare_title(title: &str) -> &str {
 }
 
 impl Run {
-    /// What the definition says beyond phases and tasks, with what the run knows beyond them.
+    /// The definition and the state of the pipeline, if the run is one.
     pub fn pipeline(&self) -> Option<(&Pipeline, &PipelineRun)> {
         self.workflow.pipeline.as_deref().zip(self.pipeline.as_deref())
     }
 
-    /// Whether the run was made from a state file, has not ended, and waits for a person who resumes it.
+    /// Whether the run was imported, has not ended, and waits for a person to resume it.
     pub fn waits_for_resume(&self) -> bool {
         self.end.is_none() && self.pipeline.as_ref().is_some_and(|known| known.resting)
     }
 
-    /// Remembers which workstreams the state file reports as completed while nothing is at work, so that none of them is taken back
-    /// when the phase continues.
+    /// Remembers which workstreams the state file reports as completed while nothing is running, so that they stay completed when
+    /// the phase continues.
     pub(super) fn note_reported(&mut self) {
         let reported = progress::completed_at_rest(self);
         if let (Some(known), false) = (&mut self.pipeline, reported.is_empty()) {
@@ -372,23 +342,23 @@ impl Run {
         }
     }
 
-    /// Whether the pipeline may not begin, because its review is missing or says so.
+    /// Whether the pipeline may not start, because its review is missing or negative.
     pub fn waits_for_review(&self) -> bool {
         let Some((pipeline, known)) = self.pipeline() else { return false };
-        let begun = self.current.is_some() || self.position > 0;
+        let started = self.current.is_some() || self.position > 0;
         match &known.review {
-            _ if begun => false,
+            _ if started => false,
             None => pipeline.review,
             Some(review) => !review.verdict.allows_start(),
         }
     }
 
-    /// What a gate of a phase is, those that a review asked for included.
+    /// A gate of a phase by id, including those that a review added.
     pub fn gate_of<'a>(&'a self, phase: &'a Phase, gate: &str) -> Option<&'a Gate> {
         phase.gate(gate).or_else(|| self.added_gates(phase).iter().find(|added| added.id.as_str() == gate))
     }
 
-    /// The gates of a phase that its review asked for: they come in the end.
+    /// The gates that the review added to a phase. They run last.
     pub fn added_gates(&self, phase: &Phase) -> &[Gate] {
         let Some((pipeline, known)) = self.pipeline() else { return &[] };
         let last = pipeline.phases.len().checked_sub(1).and_then(|last| self.workflow.phases.get(last));
@@ -396,7 +366,7 @@ impl Run {
         &review.gates
     }
 
-    /// Whether a gate of this name is there already: by its id, by what people call it, or as one that a person decides.
+    /// Whether there is already a gate with this id, this title, or a manual gate with this name.
     pub(super) fn has_gate(&self, gate: &GateId) -> bool {
         let called = |title: &str| bare_title(title) == gate.as_str();
         let mut own = self.workflow.phases.iter().flat_map(|phase| &phase.gates);

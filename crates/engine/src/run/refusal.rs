@@ -1,4 +1,4 @@
-//! Refusals: what the rules say no to. They are results, not errors; nothing has changed when one comes back.
+//! Refusals: commands that the rules do not allow. They are results, not errors, and leave the run unchanged.
 
 use crate::hold::{Choice, Scope};
 use crate::id::{GateId, HoldId, PhaseId, TaskKey};
@@ -6,253 +6,153 @@ use crate::run::command::Actor;
 use crate::run::state::{Decision, Run, Status, StepStatus, Superseded};
 use crate::time::Timestamp;
 
-/// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// Answers need a person.
-    #[error("only a person may {what}, and {} is none", .actor.name)]
-    PersonRequired {
-        /// What was tried.
-        what: String,
-        /// Who tried.
-        actor: Actor,
-    },
-    /// What runs inside a task may not decide about runs.
-    #[error("this command runs inside task {task}, and what runs inside a task may not {what}")]
-    InsideTask {
-        /// What was tried.
-        what: String,
-        /// The task.
-        task: String,
-    },
-    /// A person is believed only at a terminal.
-    #[error("there is no controlling terminal, and without one nobody may {what}")]
-    TerminalRequired {
-        /// What was tried.
-        what: String,
-    },
-    /// A changed definition lacks what the run has done.
+    #[error("only a person may {what}, and {} is not a person", .actor.name)]
+    PersonRequired { what: String, actor: Actor },
+    /// Commands sent from within a task may not decide about runs.
+    #[error("this command runs inside task {task}; commands inside a task may not {what}")]
+    InsideTask { what: String, task: String },
+    /// The project requires a terminal as proof that a person decides.
+    #[error("there is no controlling terminal, and this project requires one to {what}")]
+    TerminalRequired { what: String },
+    /// The changed definition lacks a phase that the run has reached.
     #[error("the changed definition has no phase {phase}, which this run has reached")]
-    PhaseVanished {
-        /// The phase.
-        phase: PhaseId,
-    },
-    /// A changed definition has what the run has done in another order.
-    #[error("the changed definition has phase {phase}, which this run has completed, after the phase under way")]
-    PhaseMoved {
-        /// The phase.
-        phase: PhaseId,
-    },
-    /// A changed definition would take back a question whose answer has still to be checked.
+    PhaseVanished { phase: PhaseId },
+    /// The changed definition reorders phases that the run has reached.
+    #[error("the changed definition moves the completed phase {phase} after the current phase")]
+    PhaseMoved { phase: PhaseId },
+    /// The changed definition would void a hold whose answer still has to be checked.
     #[error(
         "the answer to hold {hold} has not taken effect yet, and the changed definition no longer asks this question in the same way"
     )]
-    AnswerUnchecked {
-        /// The hold.
-        hold: HoldId,
-    },
-    /// There is no such hold in this run.
+    AnswerUnchecked { hold: HoldId },
     #[error("there is no hold {hold} in this run")]
-    HoldNotFound {
-        /// What was named.
-        hold: HoldId,
-    },
-    /// The question was taken back.
-    #[error("hold {hold} was taken back at {at}: {reason}{}", replaced_by_text(.now))]
+    HoldNotFound { hold: HoldId },
+    #[error("hold {hold} was voided at {at}: {reason}{}", replaced_by_text(.now))]
     HoldVoided {
-        /// The hold.
         hold: HoldId,
-        /// Why.
         reason: String,
-        /// When.
         at: Timestamp,
-        /// What took its place.
+        /// The hold that replaces it.
         now: Option<ReplacedBy>,
     },
     /// The answer no longer counts, because an earlier one was changed.
     #[error("the answer to hold {hold} no longer counts: the answer to hold {by} was changed at {at}{}", replaced_by_text(.now))]
     AnswerSuperseded {
-        /// The hold.
         hold: HoldId,
-        /// The hold whose answer was changed.
         by: HoldId,
-        /// When.
         at: Timestamp,
-        /// What took its place.
+        /// The hold that replaces it.
         now: Option<ReplacedBy>,
     },
-    /// The hold no longer matters.
-    #[error("hold {hold} no longer waits: the run has ended")]
-    RunEnded {
-        /// What was named.
-        hold: HoldId,
-    },
-    /// The same answer was given before: nothing to do.
+    #[error("hold {hold} is no longer open: the run has ended")]
+    RunEnded { hold: HoldId },
+    /// The same answer was given before, so there is nothing to do.
     #[error("this answer was already given by {} at {at}", .by.name)]
-    AlreadyAnswered {
-        /// Who gave it.
-        by: Actor,
-        /// When.
-        at: Timestamp,
-    },
-    /// Another answer was given before.
+    AlreadyAnswered { by: Actor, at: Timestamp },
+    /// A different answer was given before.
     #[error("{} answered \"{recorded}\" at {at}; \"{given}\" came later and was not recorded", .by.name)]
     AnswerConflict {
         /// The label of the recorded answer.
         recorded: String,
-        /// The option that was given now.
         given: String,
-        /// Who gave the recorded one.
         by: Actor,
-        /// When.
         at: Timestamp,
     },
-    /// What was seen is no longer what is there.
-    #[error("hold {hold} has been opened again since: revision {given} was answered, revision {current} waits")]
+    /// The hold was reopened after the caller saw it.
+    #[error("hold {hold} was reopened: you answered revision {given}, but revision {current} is open")]
     StaleRevision {
-        /// The hold.
         hold: HoldId,
-        /// The revision that was seen.
         given: u32,
-        /// The revision that waits.
+        /// The open revision.
         current: u32,
     },
-    /// The answer does not say what was seen.
-    #[error("hold {hold} shows files, so its answer must name the revision that was seen: {hold}@{current}")]
+    /// The answer does not name the revision that was seen.
+    #[error("hold {hold} shows files, so the answer must name the revision that you saw: {hold}@{current}")]
     RevisionRequired {
-        /// The hold.
         hold: HoldId,
-        /// The revision that waits.
+        /// The open revision.
         current: u32,
     },
-    /// The hold has no such option.
-    #[error("\"{given}\" is no option of hold {hold}")]
+    #[error("\"{given}\" is not an option of hold {hold}")]
     OptionNotFound {
-        /// The hold.
         hold: HoldId,
-        /// The revision that waits, where it was to be answered.
+        /// The open revision, if the hold is open.
         revision: Option<u32>,
-        /// What was given.
         given: String,
-        /// What there is.
         options: Vec<Choice>,
     },
-    /// The option means nothing without words.
-    #[error("\"{label}\" at hold {hold} needs words: what was found?")]
-    FeedbackRequired {
-        /// The hold.
-        hold: HoldId,
-        /// The option.
-        label: String,
-    },
-    /// A person gave the answer, and that stands.
-    #[error("{} gave this answer, so it stands; only what was answered without a person can be changed", .by.name)]
-    AnsweredByPerson {
-        /// Who gave it.
-        by: Actor,
-    },
-    /// The run is complete, so nothing of it can be changed.
+    /// The option requires feedback.
+    #[error("\"{label}\" at hold {hold} requires feedback: describe what you found")]
+    FeedbackRequired { hold: HoldId, label: String },
+    /// A person gave the answer, so it is final.
+    #[error("{} gave this answer, so it is final; only automatic answers can be changed", .by.name)]
+    AnsweredByPerson { by: Actor },
+    /// The run is complete, so none of its answers can change.
     #[error("the run is complete, so its answers can no longer be changed in place")]
     ChangeNeedsFork,
-    /// The task or gate is not part of what the run does now.
-    #[error("{address} is not in the phase under way{}", .current.as_ref().map(|phase| format!(", which is {phase}")).unwrap_or_default())]
-    NotInCurrentPhase {
-        /// The task or gate.
-        address: String,
-        /// The phase under way.
-        current: Option<PhaseId>,
-    },
-    /// An attempt is under way, and whoever drives the run decides about it.
-    #[error("{address} is running, and what runs can be neither retried nor skipped")]
-    StepRunning {
-        /// The task or gate.
-        address: String,
-    },
-    /// There is nothing left to decide about the task or gate.
-    #[error("{address} is {state} already")]
-    StepDone {
-        /// The task or gate.
-        address: String,
-        /// How it ended.
-        state: StepStatus,
-    },
-    /// The task or gate has not run, so there is no attempt that could be repeated.
+    #[error("{address} is not in the current phase{}", .current.as_ref().map(|phase| format!(" ({phase})")).unwrap_or_default())]
+    NotInCurrentPhase { address: String, current: Option<PhaseId> },
+    /// An attempt is running, and its driver decides about it.
+    #[error("{address} is running; a running task or gate cannot be retried or skipped")]
+    StepRunning { address: String },
+    /// The task or gate has already ended.
+    #[error("{address} is already {state}")]
+    StepDone { address: String, state: StepStatus },
+    /// There is no attempt that could be repeated.
     #[error("{address} has not run yet, so there is nothing to retry")]
-    NotStarted {
-        /// The task or gate.
-        address: String,
-    },
-    /// The task or gate will be tried again in any case: nothing to do.
-    #[error("{address} will be tried again already")]
-    RetryPending {
-        /// The task or gate.
-        address: String,
-    },
-    /// Whoever skips something says why.
-    #[error("{address} is not skipped without a reason")]
-    ReasonRequired {
-        /// The task or gate.
-        address: String,
-    },
-    /// Only pipelines have reviews, notes and workstreams.
-    #[error("the run is no pipeline: it was not begun from an EXECUTION-SPEC")]
+    NotStarted { address: String },
+    /// The task or gate will run again anyway, so there is nothing to do.
+    #[error("{address} is already scheduled to run again")]
+    RetryPending { address: String },
+    /// Skipping requires a reason.
+    #[error("skipping {address} requires a reason")]
+    ReasonRequired { address: String },
+    #[error("the run is not a pipeline: it was not started from an EXECUTION-SPEC")]
     NotAPipeline,
-    /// The review of a pipeline lets nothing begin.
-    #[error("the review says do_not_ship, so nothing begins")]
+    /// The review does not allow the pipeline to start.
+    #[error("the review says do_not_ship, so the pipeline does not start")]
     NotReviewed,
-    /// A review counts only before anything has begun.
-    #[error("the pipeline has begun already, and a review comes before that")]
+    /// A review counts only before the pipeline starts.
+    #[error("the pipeline has already started; file a review before it starts")]
     ReviewTooLate,
-    /// A review has let the pipeline begin, and another one of the kind says nothing new.
-    #[error("the review that was filed says {verdict} and lets the pipeline begin; only do_not_ship, or a person, changes that")]
-    ReviewStands {
-        /// What it says.
-        verdict: &'static str,
-    },
-    /// No more reviews may be filed.
-    #[error("{attempts} reviews were filed, and no more are taken; a person may override them")]
-    ReviewsSpent {
-        /// How many.
-        attempts: u32,
-    },
-    /// Whoever overrides a review says why.
-    #[error("a review is not overridden without a reason")]
+    /// A review already allows the pipeline to start, and another one like it would change nothing.
+    #[error(
+        "the filed review says {verdict}, which allows the pipeline to start; only a do_not_ship review or a person can change that"
+    )]
+    ReviewStands { verdict: &'static str },
+    #[error("{attempts} reviews were filed, which is the limit; a person can override them")]
+    ReviewsSpent { attempts: u32 },
+    #[error("overriding a review requires a reason")]
     NoOverrideReason,
-    /// A review that asks for gates names them.
-    #[error("the verdict is ship_with_gates, and no gate is named")]
+    /// A review with the verdict `ship_with_gates` must name gates.
+    #[error("the verdict is ship_with_gates, but no gate is named")]
     NoGatesNamed,
-    /// A gate that a review asks for is there already.
-    #[error("there is a gate {gate} already")]
-    GateKnown {
-        /// Its id.
-        gate: GateId,
-    },
-    /// The run has ended, and that cannot be changed.
-    #[error("the run is {status} already")]
-    Ended {
-        /// How it ended.
-        status: Status,
-    },
+    #[error("gate {gate} already exists")]
+    GateKnown { gate: GateId },
+    #[error("the run is already {status}")]
+    Ended { status: Status },
 }
 
-/// What took the place of a question.
+/// The hold that replaces a voided one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplacedBy {
-    /// The same is asked in this hold, which is open.
+    /// The same question is open in this hold.
     Open(HoldId),
-    /// The same was asked in this hold, which has its answer.
+    /// The same question was answered in this hold.
     Answered(HoldId),
 }
 
 fn replaced_by_text(now: &Option<ReplacedBy>) -> String {
     match now {
-        Some(ReplacedBy::Open(hold)) => format!("; hold {hold} asks the same now"),
-        Some(ReplacedBy::Answered(hold)) => format!("; hold {hold} asked the same later and has its answer"),
+        Some(ReplacedBy::Open(hold)) => format!("; hold {hold} asks the same question now"),
+        Some(ReplacedBy::Answered(hold)) => format!("; hold {hold} asked the same question later and was answered"),
         None => String::new(),
     }
 }
 
-/// Why there is no open hold of this id: it was taken back, or its answer no longer counts, or it never was.
+/// Why there is no open hold with this id: it was voided, its answer no longer counts, or it never existed.
 pub(super) fn gone(run: &Run, hold: &HoldId) -> Refusal {
     if let Some(voided) = run.voided.iter().rfind(|voided| voided.hold == *hold) {
         let now = replacement(run, hold, &voided.scope);
@@ -273,7 +173,7 @@ pub(super) fn gone(run: &Run, hold: &HoldId) -> Refusal {
     }
 }
 
-/// The hold that asks the same as one that is gone: about the same tasks or gate of a phase, in whatever execution of it.
+/// The hold that asks the same question as a closed one: about the same tasks or gate of a phase, in any execution of the phase.
 fn replacement(run: &Run, gone: &HoldId, scope: &Scope) -> Option<ReplacedBy> {
     let same = |other: &Scope| other.phase() == scope.phase() && other.addresses() == scope.addresses();
     let open = run.open_holds().into_iter().rfind(|hold| same(&hold.scope)).map(|hold| ReplacedBy::Open(hold.id.clone()));
@@ -285,7 +185,7 @@ fn replacement(run: &Run, gone: &HoldId, scope: &Scope) -> Option<ReplacedBy> {
 }
 
 impl Refusal {
-    /// Whether it is about who asks, so that the attempt is kept in the history; else it is about what was asked.
+    /// Whether the refusal is about the caller, so that the history records the attempt. Otherwise it is about the request.
     pub fn concerns_caller(&self) -> bool {
         self.refused_action().is_some()
     }

@@ -1,4 +1,4 @@
-//! The state of a run: what its history amounts to. Only `apply` changes it.
+//! The state of a run, derived from its history. Only `apply` changes it.
 
 mod steps;
 
@@ -21,138 +21,129 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A run, as far as its history has been applied. It may be ahead of the store by the commit that is being appended.
+/// A run, as far as its history has been applied. It may be one commit ahead of the store while that commit is being appended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Its id.
     pub id: RunId,
-    /// What it is.
     pub kind: RunKind,
-    /// Digest of the definition that is frozen with it.
+    /// The digest of the frozen definition.
     pub definition: Digest,
-    /// The definition itself; a stored value, so not part of the folded state.
+    /// The definition itself. It is a stored value, so it is not part of the materialized state.
     #[serde(skip)]
     pub workflow: Arc<Workflow>,
-    /// The files that the definition was made from.
+    /// The files from which the definition was compiled.
     pub files: Vec<FrozenFile>,
-    /// What it is about.
     pub feature: Option<String>,
     /// Flags, without their dashes.
     pub flags: Vec<String>,
-    /// Values that scripts, conditions and templates see.
+    /// Values available to scripts, conditions and templates.
     pub vars: BTreeMap<String, StoredValue>,
-    /// Where outputs go, relative to the root.
+    /// The output directory, relative to the root.
     pub output_dir: String,
-    /// Who drives it, or drove it last.
+    /// The current or last driver.
     pub driver: DriverId,
-    /// When it began.
     pub started_at: Timestamp,
-    /// How many commits its history has.
+    /// The number of commits in the history.
     pub version: u64,
     /// The number of the next event.
     pub next_seq: u64,
     /// The hash of the last commit.
     pub head: Digest,
-    /// Where in the definition's order the run is.
+    /// The index of the current phase in the definition.
     pub position: usize,
-    /// The phase under way.
     pub current: Option<PhaseRun>,
-    /// Phases that are done, in the order in which they were.
+    /// Completed phases, in order of completion.
     pub completed: Vec<PhaseId>,
-    /// How often each phase was executed.
+    /// How many times each phase was executed.
     pub iteration_counts: BTreeMap<PhaseId, u32>,
-    /// Phases to be passed over.
     pub skip_list: Vec<PhaseId>,
-    /// What was said when a phase was asked for again, until that phase starts.
+    /// The feedback with which a phase was repeated, until that phase starts.
     pub feedback: Option<String>,
-    /// How often the present phase was repeated without a person asking for it.
+    /// How many times the current phase was repeated without a person requesting it.
     pub repeats_by_failure: u32,
-    /// How often in a row the question of a phase was answered without a person in such a way that a phase ran again.
+    /// For each phase, how many times in a row an automatic answer to its question repeated a phase.
     #[serde(default)]
     pub automatic_repeats: BTreeMap<PhaseId, u32>,
-    /// How many tasks were begun, main scripts left out; the sources call them subagents.
+    /// How many tasks were started, main scripts excluded. Workflow files call them subagents.
     pub subagents_spawned: u32,
-    /// What scripts returned, by phase and task.
+    /// Return values of scripts, by phase and task.
     pub outputs: BTreeMap<PhaseId, BTreeMap<TaskId, StoredValue>>,
-    /// Files that tasks left behind.
+    /// Files that tasks wrote.
     pub deliverables: Vec<Deliverable>,
-    /// Questions that wait or are being settled.
+    /// Holds that are open, or whose answer has not taken effect yet.
     pub holds: BTreeMap<HoldId, Hold>,
-    /// Questions that were settled, and how.
+    /// Holds whose answer took effect.
     pub decisions: Vec<Decision>,
-    /// Answers in advance that were not used yet.
+    /// Preset answers that have not been used yet.
     pub presets: Vec<GivenPresetAnswer>,
-    /// What people should know about this run.
+    /// Warnings about this run, shown to people.
     pub warnings: Vec<String>,
-    /// How often somebody tried what they may not do.
+    /// How many times a caller attempted something that they are not allowed to do.
     pub refused_attempts: u32,
-    /// Whether the process that drove it is being stopped, so that nothing new may start.
+    /// Whether the driver is shutting down, so that nothing new may start.
     pub stopping: bool,
-    /// How it ended.
     pub end: Option<End>,
-    /// What its rows in lists say.
+    /// The content of its index rows.
     pub listed: Listed,
-    /// Whether it is left to whichever process drives in the background.
+    /// Whether the run is left to a background driver.
     #[serde(default)]
     pub detached: bool,
-    /// The command of the agent that works whatever else is configured.
+    /// The agent's command; it overrides every other agent setting.
     #[serde(default)]
     pub agent: Option<String>,
-    /// How many checks in a row found gaps in the present phase.
+    /// How many checks in a row found gaps in the current phase.
     #[serde(default)]
     pub gap_rounds: u32,
-    /// What gap checks found, in order.
+    /// The results of gap checks, in order.
     #[serde(default)]
     pub gap_checks: Vec<GapRecord>,
-    /// What agents used, by budget.
     #[serde(default)]
     pub spent: Vec<(BudgetScope, Spent)>,
-    /// The sessions in which agents worked last, by agent and by the address of the task.
+    /// The latest session of each agent and of each task address.
     #[serde(default)]
     pub sessions: Sessions,
-    /// What tasks that are done for each item of a list returned, by phase, task and item.
+    /// Return values of fan-out tasks, by phase, task and item.
     #[serde(default)]
     pub item_outputs: BTreeMap<PhaseId, BTreeMap<TaskId, BTreeMap<String, StoredValue>>>,
-    /// The file that was made from the context in the end.
+    /// The file that the finalization wrote.
     #[serde(default)]
     pub finalized: Option<OutputFile>,
-    /// Tasks that stay as they ended when the next phase starts.
+    /// Tasks that keep their result when the next phase starts.
     #[serde(default)]
     pub carry: Vec<EndedTask>,
-    /// How many questions of each kind in a row policy answered without a person.
+    /// How many questions of each kind policy answered in a row, without a person.
     #[serde(default)]
     pub consecutive_automatic: ConsecutiveAutomatic,
-    /// What it knows beyond phases and tasks, where it is a pipeline.
+    /// The pipeline's own state, if the run is a pipeline.
     #[serde(default)]
     pub pipeline: Option<Box<PipelineRun>>,
-    /// How often in a row a person found issues at the end of the present phase.
+    /// How many times in a row a person found issues at the end of the current phase.
     #[serde(default)]
     pub phase_issues: u32,
-    /// The run that it was forked from.
+    /// The run from which this one was forked.
     #[serde(default)]
     pub parent: Option<RunId>,
-    /// Tasks of phases that were completed which are not simply done, and how they ended.
+    /// Tasks of completed phases that did not simply succeed, and how they ended.
     #[serde(default)]
     pub not_done: BTreeMap<PhaseId, Vec<EndedTask>>,
-    /// Questions that were taken back.
     #[serde(default)]
     pub voided: Vec<VoidedHold>,
     /// What git changes are compared with.
     #[serde(default)]
     pub diff_bases: DiffBases,
-    /// A definition that the next event may name.
+    /// A definition that the next event may refer to.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
-    /// What the commit that is being made changes in the index.
+    /// Index changes of the commit that is being built.
     #[serde(skip)]
     pub(super) touched: Touched,
 }
 
-/// So many refused attempts are recorded one by one; a task that tries again and again must not fill the history. Of those that
-/// follow one is recorded each time their number reaches the next power of two.
+/// This many refused attempts are recorded individually, so that a task that keeps trying cannot fill the history. After that,
+/// one is recorded each time the count reaches a power of two.
 pub const REFUSED_ATTEMPTS_KEPT: u32 = 100;
 
-/// Whether a refused attempt is recorded, where the last one that was recorded had this number.
+/// Whether to record a refused attempt, given the number of the last recorded one.
 pub(super) fn keeps_refused_attempt(last: u32, number: u32) -> bool {
     number <= REFUSED_ATTEMPTS_KEPT || number.checked_ilog2() > last.checked_ilog2()
 }
@@ -162,9 +153,9 @@ pub(super) fn keeps_refused_attempt(last: u32, number: u32) -> bool {
 pub struct DiffBases {
     /// The files when the run started.
     pub run: Option<DiffBase>,
-    /// The files when the phase under way started.
+    /// The files when the current phase started.
     pub phase: Option<DiffBase>,
-    /// Set while the phase under way has just started and its files are to be recorded: nothing may change them before that.
+    /// Set while the current phase has just started and its files are to be recorded: nothing may change them before that.
     pub awaited: Option<AwaitedBase>,
 }
 
@@ -178,82 +169,67 @@ pub enum AwaitedBase {
     RunAndPhase,
 }
 
-/// What a gap check found, and what followed.
+/// The result of a gap check, and what happened next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapRecord {
-    /// The phase.
     pub phase: PhaseId,
-    /// Which check in a row it was, counted from 1.
+    /// The number of the check in a row, counted from 1.
     pub round: u32,
-    /// The word that the check gave.
+    /// The status reported by the check.
     pub status: String,
-    /// What was missing.
     pub gaps: Vec<String>,
-    /// What followed.
     pub action: Option<GapAction>,
-    /// The types of the agents that were called.
+    /// The types of the agents that were started.
     pub agents: Vec<String>,
-    /// When.
     pub at: Timestamp,
 }
 
-/// The sessions in which agents worked last.
+/// The latest sessions of agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// By the name of the agent.
     pub by_agent: BTreeMap<String, KnownSession>,
-    /// By the address of the task.
+    /// Keyed by task address.
     pub by_task: BTreeMap<String, KnownSession>,
 }
 
-/// A session that can be gone on with.
+/// A session that can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownSession {
-    /// Its id.
     pub id: String,
-    /// The folder that it began in, relative to the root.
+    /// The directory in which the session started, relative to the root.
     pub dir: Option<String>,
-    /// Whether the agent itself named it; else it was only asked to use this id.
+    /// Whether the agent itself reported the id. Otherwise it was only asked to use it.
     pub confirmed: bool,
-    /// What the agent says that it used in all, where it speaks of whole sessions.
+    /// The total usage reported by the agent, if it reports usage per session.
     #[serde(default)]
     pub usage: Option<Usage>,
 }
 
-/// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// All phases are done.
     Complete,
-    /// Something failed; resuming tries it again.
+    /// Something failed. Resuming the run retries it.
     Failed(String),
-    /// A person ended it at a hold.
     Aborted,
-    /// Somebody ended it.
     Cancelled,
 }
 
-/// Where a run stands, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Something runs or can start.
+    /// Something is running or can start.
     Running,
-    /// A blocking hold is open, and nothing runs or can start.
+    /// A blocking hold is open, and nothing is running or can start.
     Waiting,
-    /// Something failed.
     Failed,
     /// A person ended it at a hold.
     Aborted,
-    /// Somebody ended it.
     Cancelled,
-    /// All phases are done.
     Complete,
 }
 
 impl Status {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -273,7 +249,7 @@ impl Status {
         }
     }
 
-    /// Whether the run may still continue: a failed one can be resumed.
+    /// Whether the run may still continue. A failed run can be resumed.
     pub fn is_unfinished(self) -> bool {
         match self {
             Self::Running | Self::Waiting | Self::Failed => true,
@@ -297,7 +273,6 @@ impl std::fmt::Display for Status {
 }
 
 impl End {
-    /// The status of a run that has ended so.
     pub fn status(&self) -> Status {
         match self {
             Self::Complete => Status::Complete,
@@ -308,62 +283,52 @@ impl End {
     }
 }
 
-/// A file that a task left behind.
+/// A file that a task wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deliverable {
-    /// The task.
     pub key: TaskKey,
-    /// The file.
     pub file: OutputFile,
-    /// When the task was done.
     pub at: Timestamp,
 }
 
-/// A question that was settled, and how.
+/// A hold whose answer took effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The hold.
     pub hold: HoldId,
     /// Whether it was a declared checkpoint.
     pub checkpoint: bool,
-    /// The phase that it lay in.
+    /// The phase of the hold.
     pub phase: Option<PhaseId>,
-    /// The option.
     pub option: OptionId,
-    /// What people read on it.
     pub label: String,
-    /// The word for what it did.
+    /// The name of the action that the answer caused.
     pub action: String,
-    /// The phase that was gone back to.
+    /// The phase that was repeated.
     pub target: Option<PhaseId>,
-    /// The phases that were put on the skip list.
+    /// The phases that were added to the skip list.
     pub skipped: Vec<PhaseId>,
-    /// What was said with it.
     pub feedback: Option<String>,
-    /// The revision that was answered.
     pub revision: u32,
-    /// Who answered, and by which way.
+    /// Who answered, and through which channel.
     pub actor: Actor,
-    /// When it was answered.
     pub at: Timestamp,
     /// The option's number, counted from 1.
     pub number: usize,
-    /// What kind of question it was.
     #[serde(default)]
     pub kind: Option<HoldKind>,
-    /// The task that asked, where a task did.
+    /// The task that asked, if a task did.
     #[serde(default)]
     pub task: Option<TaskKey>,
-    /// The question, where no person answered it, so that one may change the answer.
+    /// The hold, if it was answered automatically, so that a person can change the answer.
     #[serde(default)]
     pub changeable: Option<Box<Hold>>,
-    /// Whether it no longer counts, because it or an earlier answer was changed.
+    /// Whether the decision no longer counts, because it or an earlier answer was changed.
     #[serde(default)]
     pub void: bool,
-    /// The answer that was changed so that this one no longer counts.
+    /// The changed answer because of which this one no longer counts.
     #[serde(default)]
     pub superseded: Option<Superseded>,
-    /// Further phases that were taken off the skip list with the target.
+    /// Other phases that were taken off the skip list together with the target.
     #[serde(default)]
     pub restores: Vec<PhaseId>,
     /// The git change that was shown with the question.
@@ -374,26 +339,20 @@ pub struct Decision {
 /// Why a decision no longer counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Superseded {
-    /// The hold whose answer was changed.
     pub by: HoldId,
-    /// When.
     pub at: Timestamp,
 }
 
-/// A question that was taken back before its answer took effect.
+/// A hold that was voided before its answer took effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VoidedHold {
-    /// The hold.
     pub hold: HoldId,
-    /// What it was about.
     pub scope: Scope,
-    /// Why.
     pub reason: String,
-    /// When.
     pub at: Timestamp,
 }
 
-/// The phases that are passed over by some answers, in their order: those that were listed and not gone back to since.
+/// The skip list that follows from these decisions: phases that were listed and not repeated since.
 pub(super) fn skip_list_of(decisions: &[Decision]) -> Vec<PhaseId> {
     let mut listed: Vec<PhaseId> = Vec::new();
     for decision in decisions.iter().filter(|decision| !decision.void) {
@@ -407,16 +366,13 @@ pub(super) fn skip_list_of(decisions: &[Decision]) -> Vec<PhaseId> {
     listed
 }
 
-/// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndedTask {
-    /// The task.
     pub task: TaskId,
-    /// How.
     pub state: TaskState,
 }
 
-/// How many questions of each kind in a row policy answered without a person.
+/// How many questions of each kind policy answered in a row, without a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConsecutiveAutomatic {
     checkpoint: u32,
@@ -425,18 +381,17 @@ pub struct ConsecutiveAutomatic {
 }
 
 impl ConsecutiveAutomatic {
-    /// How many of this kind.
     pub fn of(mut self, kind: PolicyKind) -> u32 {
         *self.count(kind)
     }
 
-    /// One more of this kind was answered by policy.
+    /// Counts one more question of this kind that policy answered.
     pub(super) fn add(&mut self, kind: PolicyKind) {
         let count = self.count(kind);
         *count = count.saturating_add(1);
     }
 
-    /// A person answered one of this kind.
+    /// Resets the count, because a person answered a question of this kind.
     pub(super) fn reset(&mut self, kind: PolicyKind) {
         *self.count(kind) = 0;
     }
@@ -450,30 +405,26 @@ impl ConsecutiveAutomatic {
     }
 }
 
-/// An answer in advance and who gave it.
+/// A preset answer, and who gave it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenPresetAnswer {
-    /// The answer.
     pub preset: PresetAnswer,
-    /// Who gave it.
     pub actor: Actor,
 }
 
-/// What a run's rows in lists say.
+/// The content of a run's index rows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Where the run stands.
     pub status: Status,
-    /// The phase it is in.
     pub phase: Option<PhaseId>,
     /// When the row last changed.
     pub changed_at: Timestamp,
-    /// Whether a process that drives in the background is asked for.
+    /// Whether the run needs a background driver.
     #[serde(default)]
     pub wanted: bool,
 }
 
-/// What the commit that is being made changes in the index.
+/// Index changes of the commit that is being built.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Touched {
     pub(super) holds: Vec<HoldId>,
@@ -483,7 +434,7 @@ pub(super) struct Touched {
     pub(super) refers_to: Vec<Digest>,
 }
 
-/// A moment that the run waits for from now on.
+/// A timer that the run sets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NewTimer {
     pub(super) timer: TimerId,
@@ -493,7 +444,6 @@ pub(super) struct NewTimer {
 }
 
 impl Run {
-    /// Where the run stands, in one word.
     pub fn status(&self) -> Status {
         match &self.end {
             Some(end) => end.status(),
@@ -508,7 +458,7 @@ impl Run {
         asked && !settling && self.current.as_ref().is_none_or(|phase| phase.is_idle())
     }
 
-    /// How many tasks of the workflow are done, and how many there are.
+    /// The number of tasks that are done, and the total.
     pub fn progress(&self) -> (u32, u32) {
         let declared = |phases: &[crate::spec::workflow::Phase]| phases.iter().map(|phase| phase.tasks.len()).sum::<usize>();
         let before = declared(&self.workflow.phases[..self.position.min(self.workflow.phases.len())]);
@@ -516,19 +466,19 @@ impl Run {
         ((before + now) as u32, declared(&self.workflow.phases) as u32)
     }
 
-    /// What the definition says of a task of the phase under way.
+    /// The definition of a task in the current phase.
     pub fn declared(&self, key: &TaskKey) -> Option<&Task> {
         let phase = self.current.as_ref()?;
         phase.declared(self.workflow.phases.get(phase.position)?, phase.find(key)?)
     }
 
-    /// A task of the phase under way, as it stands.
+    /// The state of a task in the current phase.
     pub fn task_run(&self, key: &TaskKey) -> Option<&TaskRun> {
         let phase = self.current.as_ref()?;
         phase.find(key).map(|index| &phase.tasks[index])
     }
 
-    /// The open holds, oldest first.
+    /// Open holds, oldest first.
     pub fn open_holds(&self) -> Vec<&Hold> {
         let mut open: Vec<&Hold> = self.holds.values().filter(|hold| hold.state == HoldState::Open).collect();
         open.sort_by_key(|hold| (hold.opened_at, hold.id.clone()));

@@ -1,12 +1,12 @@
-//! How deeply brackets are nested in JavaScript, found without a parser.
+//! The nesting depth of brackets in JavaScript, found without a parser.
 //!
-//! The parser needs stack for every level, and for some constructs time and memory that grow with the square of the
-//! depth; it has no limit of its own. So the depth is bounded before it runs. The bound may be too high, never too low:
-//! where it cannot be told what a character means, every bracket from there on counts as open for good.
+//! The parser needs stack for every level, and for some constructs time and memory that grow with the square of the depth. It has
+//! no limit of its own, so the depth is bounded before it runs. The bound may be too high, but never too low: once the meaning of
+//! a character is unclear, every following bracket counts as opened and never closed.
 
-/// A number that the nesting of brackets does not exceed.
+/// An upper bound of the nesting depth.
 pub(super) fn depth(source: &str) -> usize {
-    // These two end a line in JavaScript alone; nobody types them.
+    // These two end a line only in JavaScript; no one types them.
     let lost = source.contains(['\u{2028}', '\u{2029}']);
     let mut scanner =
         Scanner { bytes: source.as_bytes(), at: 0, depth: 0, deepest: 0, open: Vec::new(), previous: Previous::Operator, lost };
@@ -26,28 +26,27 @@ struct Scanner<'s> {
     lost: bool,
 }
 
-/// What an open bracket belongs to.
+/// The kind of an open bracket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
-    /// The parenthesis of `if (…)` and the like, after which a statement begins.
+    /// The parenthesis of `if (…)` and the like, after which a statement starts.
     Control,
     /// `${` in a template.
     Template,
     Other,
 }
 
-/// What stands before, so that `/` can be told to divide or to begin a regular expression.
+/// The previous token, which decides whether `/` divides or starts a regular expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Previous {
-    /// Something that a `/` divides.
+    /// A value, which a `/` divides.
     Value,
-    /// Something after which a value must come.
+    /// An operator, after which a value must follow.
     Operator,
-    /// A word after which a parenthesis holds a condition.
+    /// A keyword that is followed by a condition in parentheses.
     ControlWord,
     /// A `.`, after which every word is a name.
     Dot,
-    /// Either.
     Unclear,
 }
 
@@ -114,7 +113,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The text of a template, up to its end or the next `${`.
+    /// The text of a template literal, up to its end or the next `${`.
     fn template(&mut self) {
         while let Some(byte) = self.bytes.get(self.at) {
             match byte {
@@ -196,7 +195,7 @@ impl Scanner<'_> {
             b"if" | b"while" | b"for" | b"with" => Previous::ControlWord,
             b"return" | b"typeof" | b"case" | b"in" | b"delete" | b"void" | b"throw" | b"new" | b"else" | b"do"
             | b"instanceof" => Previous::Operator,
-            // `for await (…)` keeps its parenthesis; otherwise it depends on the function around it.
+            // `for await (…)` keeps its parenthesis; otherwise the meaning depends on the enclosing function.
             b"await" if self.previous == Previous::ControlWord => Previous::ControlWord,
             b"await" | b"yield" | b"of" => Previous::Unclear,
             _ => Previous::Value,

@@ -1,123 +1,115 @@
-//! What can be wrong with a workflow file, as a closed list.
+//! The closed list of problems in a workflow file.
 
 use serde::{Serialize, Serializer};
 
 crate::codes! {
-    /// What can be wrong with a workflow file. The texts are stable: programs and people rely on them.
+    /// The kinds of problems in a workflow file. The texts are stable: programs and people rely on them.
     pub enum ProblemCode {
-        /// The file is not YAML.
         InvalidYaml = "invalid-yaml",
         /// The file holds several YAML documents.
         MultipleDocuments = "multiple-documents",
-        /// An alias names nothing, or itself.
+        /// An alias refers to nothing, or to itself.
         InvalidAlias = "invalid-alias",
-        /// A YAML tag, which means nothing here.
+        /// A YAML tag. The format does not use tags.
         YamlTag = "yaml-tag",
         /// A key is not a single value.
         InvalidKey = "invalid-key",
-        /// A key stands twice in one place.
+        /// A key appears twice in a map.
         DuplicateKey = "duplicate-key",
         /// A NUL character in a text.
         NulCharacter = "nul-character",
         /// Too much nesting.
         TooDeep = "too-deep",
-        /// A file, or what its aliases make of it, is too large.
+        /// A file is too large, or becomes too large when its aliases are expanded.
         TooLarge = "too-large",
-        /// More problems than are told.
+        /// There are more problems than are listed.
         TooManyProblems = "too-many-problems",
         /// A key that the format does not have.
         UnknownKey = "unknown-key",
-        /// A key that is needed is not there.
+        /// A required key is missing.
         MissingKey = "missing-key",
-        /// A key that stands there without effect.
+        /// A key has no effect here.
         UnusedKey = "unused-key",
         /// Keys that exclude each other.
         ConflictingKeys = "conflicting-keys",
         /// A key that this release does not support.
         NotSupported = "not-supported",
-        /// A file beside this one that is not there, or cannot be used.
+        /// A file next to this one does not exist or cannot be used.
         MissingFile = "missing-file",
-        /// A file of the successor format.
+        /// A file in the successor format.
         SuccessorFormat = "successor-format",
-        /// A list where a text is expected, and the like.
+        /// For example, a list instead of text.
         WrongType = "wrong-type",
-        /// A value that is none of those that are possible.
+        /// A value that is not one of the allowed ones.
         InvalidValue = "invalid-value",
-        /// Nothing where something is needed.
+        /// An empty value where one is required.
         EmptyValue = "empty-value",
         /// An environment variable without a value.
         MissingEnvValue = "missing-env-value",
-        /// Something that is no duration, or none that makes sense.
+        /// A value that is not a duration, or not a sensible one.
         InvalidDuration = "invalid-duration",
-        /// Something that cannot be an id.
+        /// A value that is not a valid id.
         InvalidId = "invalid-id",
-        /// Two things of the same id.
+        /// Two elements with the same id.
         DuplicateId = "duplicate-id",
-        /// An id with a meaning of its own.
+        /// An id that has a special meaning.
         ReservedId = "reserved-id",
-        /// A phase that does nothing.
         EmptyPhase = "empty-phase",
-        /// A phase for the main script alone, with tasks or without the script.
+        /// A phase in `main_only` mode that has tasks or lacks the script.
         MainOnly = "main-only",
-        /// A task that needs what is not there.
+        /// A task that needs a task that does not exist.
         UnknownTask = "unknown-task",
-        /// Tasks that need each other.
         DependencyCycle = "dependency-cycle",
         /// A phase that is not defined.
         UnknownPhase = "unknown-phase",
-        /// A phase that lies on the wrong side.
+        /// A phase that comes too early or too late in the workflow.
         PhaseOrder = "phase-order",
-        /// An action that there is not.
+        /// An action that does not exist.
         UnknownAction = "unknown-action",
-        /// Two options of the same label.
+        /// Two options with the same label.
         DuplicateLabel = "duplicate-label",
-        /// A checkpoint at which nothing is asked.
+        /// A checkpoint that asks nothing.
         DisabledCheckpoint = "disabled-checkpoint",
-        /// A condition that says nothing.
         EmptyCondition = "empty-condition",
-        /// JavaScript that cannot be parsed.
         ScriptSyntax = "script-syntax",
         /// JavaScript that is too long or too deep.
         ScriptTooLarge = "script-too-large",
-        /// BigInt in JavaScript.
         Bigint = "bigint",
-        /// A template that cannot work.
         InvalidTemplate = "invalid-template",
-        /// A value that a second shell reads as code.
+        /// A value that a nested shell would read as code.
         NestedShell = "nested-shell",
-        /// A variable that nothing declares.
+        /// A variable that is not declared.
         UnknownVar = "unknown-var",
-        /// An agent that nothing declares.
+        /// An agent that is not declared.
         UnknownAgent = "unknown-agent",
         /// A program that is not installed.
         MissingProgram = "missing-program",
         /// A git change is to be shown outside of any repository.
         NoRepository = "no-repository",
-        /// A path that leads out of its folder.
+        /// A path that leads out of its directory.
         PathTraversal = "path-traversal",
-        /// A name that no environment variable can have, or that is ours.
+        /// A name that is not valid for an environment variable, or is reserved.
         InvalidEnvName = "invalid-env-name",
-        /// A name that no secret can have.
+        /// A name that is not valid for a secret.
         InvalidSecretName = "invalid-secret-name",
         /// A verification that does not say what was built.
         NothingToVerify = "nothing-to-verify",
-        /// Work that a verification was to come before, and that is done before anybody is asked.
+        /// Work that would run before the verification that should precede it.
         VerifiedTooLate = "verified-too-late",
-        /// Something that a person has to do, and that nothing checks.
+        /// An action of a person without a check.
         UncheckedAction = "unchecked-action",
-        /// An answer without a person that runs a phase again.
+        /// An automatic answer that repeats a phase.
         AutomaticRepeat = "automatic-repeat",
-        /// A tag of a plan that is not closed.
+        /// An unclosed tag in a plan.
         UnclosedTag = "unclosed-tag",
-        /// A tag of a plan where it means nothing.
+        /// A tag of a plan in a place where it has no meaning.
         StrayTag = "stray-tag",
-        /// A code fence of a plan that is not closed.
+        /// An unclosed code fence in a plan.
         UnclosedFence = "unclosed-fence",
-        /// A plan without tasks.
         EmptyPlan = "empty-plan",
-        /// A gate that nobody defines.
+        /// A gate that is not defined.
         UnknownGate = "unknown-gate",
-        /// A workstream that stands in no phase.
+        /// A workstream that belongs to no phase.
         UnscheduledTask = "unscheduled-task",
         /// A file of another kind, which cannot be run.
         NotAWorkflow = "not-a-workflow",

@@ -1,6 +1,6 @@
-//! What of the context a script can touch, so that only that is sent to it; and what it may not use at all.
+//! Which parts of the context a script can read, so that only these are sent to it; and what it may not use at all.
 //!
-//! When in doubt, a script reads everything: to send too much is slow, to send too little is wrong.
+//! When in doubt, a script reads everything: sending too much is slow, sending too little is wrong.
 
 use super::code::ProblemCode;
 use super::javascript::Fault;
@@ -15,17 +15,17 @@ use oxc_span::{GetSpan, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Parts of the context that are large and looked into one name further.
+/// Large parts of the context that are split by one more name.
 const TWO_LEVELS: [&str; 2] = ["vars", "outputs"];
 
 /// Names through which the context can be reached without naming it.
 const BYPASSES: [&str; 4] = ["eval", "Function", "globalThis", "arguments"];
 
-/// Names of properties through which what every object inherits can be reached or changed.
+/// Property names through which inherited properties of all objects can be reached or changed.
 const SHARED: [&str; 5] = ["constructor", "prototype", "__proto__", "getPrototypeOf", "setPrototypeOf"];
 
-/// What every object has. Asked of the context itself, or of a part that is looked into one name further, these speak of
-/// the whole: `context.outputs.hasOwnProperty('build')` must not be asked of an object that lacks `build`.
+/// Members of every object. On the context itself, or on a part that is split by one more name, they depend on the whole:
+/// `context.outputs.hasOwnProperty('build')` must not be evaluated on an object that lacks `build`.
 const INHERITED: [&str; 12] = [
     "constructor",
     "hasOwnProperty",
@@ -41,19 +41,18 @@ const INHERITED: [&str; 12] = [
     "__lookupSetter__",
 ];
 
-/// Names of everything that makes a BigInt.
+/// Everything that creates a BigInt.
 const BIG: [&str; 5] = ["BigInt", "BigInt64Array", "BigUint64Array", "getBigInt64", "getBigUint64"];
 
-/// What was found in a piece of JavaScript that may be used.
+/// The result for a piece of JavaScript that may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The parts of the context that it reads.
     pub(crate) reads: Reads,
-    /// The variables that it names, each with the bytes of the JavaScript where it does so first.
+    /// The variables that it names, each with the position of its first use.
     pub(crate) vars: BTreeMap<String, Range<usize>>,
 }
 
-/// Walks a syntax tree and notes what it reads.
+/// Walks a syntax tree and records the parts that are read.
 pub(crate) struct Reader {
     before: usize,
     all: bool,
@@ -63,12 +62,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// A reader of source that begins after so many bytes of what is parsed.
+    /// A reader for source that starts at this offset of the parsed text.
     pub(crate) fn new(before: usize) -> Self {
         Self { before, all: false, parts: BTreeSet::new(), vars: BTreeMap::new(), faults: Vec::new() }
     }
 
-    /// What was found.
     pub(crate) fn finish(self) -> Result<Found, Vec<Fault>> {
         if !self.faults.is_empty() {
             return Err(self.faults);
@@ -102,12 +100,12 @@ impl Reader {
         });
     }
 
-    /// A place in the source that people wrote.
+    /// A position in the source as the author wrote it.
     fn place(&self, span: Span) -> Range<usize> {
         (span.start as usize).saturating_sub(self.before)..(span.end as usize).saturating_sub(self.before)
     }
 
-    /// Notes a chain such as `context.vars.name`, its links from the first to the last.
+    /// Records a chain such as `context.vars.name`.
     fn note_chain<'n>(&mut self, links: impl Iterator<Item = &'n Link<'n, 'n>>) {
         let mut names = links.map(|link| (link.name, link.span));
         let (first, second) = (names.next(), names.next());
@@ -131,9 +129,8 @@ impl Reader {
         }
     }
 
-    /// Notes a call such as `context.outputs.x()`: it hands over what the function is called on as `this`, and of the
-    /// context and its large parts only what was named would be there. Data has no functions, so what is called is
-    /// something that every object has.
+    /// Records a call such as `context.outputs.x()`. It passes the object as `this`, and only the named parts of the context
+    /// would be there. Data has no functions, so the callee is a member of every object.
     fn note_call(&mut self, called: &Expression<'_>) {
         let (first, object) = match called {
             Expression::StaticMemberExpression(member) => (static_link(member), &member.object),
@@ -156,7 +153,7 @@ impl Reader {
         }
     }
 
-    /// Visits a chain of members as a whole, so that its length costs neither stack nor a look at every part of it.
+    /// Visits a member chain as a whole, so that its length costs neither stack nor time per part.
     fn visit_chain<'a>(&mut self, first: Link<'_, 'a>, object: &Expression<'a>) {
         let (links, root) = chain(first, object);
         if is_context(root) {
@@ -188,7 +185,7 @@ fn static_link<'n, 'a>(member: &'n StaticMemberExpression<'a>) -> Link<'n, 'a> {
 
 fn computed_link<'n, 'a>(member: &'n ComputedMemberExpression<'a>) -> Link<'n, 'a> {
     match &member.expression {
-        // Half a character cannot be written in what a part is called.
+        // A lone surrogate cannot occur in the name of a part.
         Expression::StringLiteral(literal) if !literal.lone_surrogates => {
             Link { name: Some(literal.value.as_str()), index: None, span: literal.span }
         }
@@ -200,7 +197,7 @@ fn is_context(root: &Expression<'_>) -> bool {
     matches!(root, Expression::Identifier(identifier) if identifier.name.as_str() == "context")
 }
 
-/// The links from the outermost to the innermost, and what they hang on.
+/// The links from the outermost to the innermost, and the object at the end.
 fn chain<'n, 'a>(first: Link<'n, 'a>, mut object: &'n Expression<'a>) -> (Vec<Link<'n, 'a>>, &'n Expression<'a>) {
     let mut links = vec![first];
     loop {
@@ -250,7 +247,7 @@ impl<'a> Visit<'a> for Reader {
     }
 
     fn visit_string_literal(&mut self, literal: &StringLiteral<'a>) {
-        // A text may name a property, as in `x['constructor']` or a destructuring key.
+        // A string may name a property, as in `x['constructor']` or a destructuring key.
         self.meet_property(literal.value.as_str(), literal.span);
     }
 

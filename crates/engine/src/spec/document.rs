@@ -1,5 +1,5 @@
-//! Small YAML files beside workflows, such as settings and answers: read under the same limits, told about in the same
-//! words, each value with its place.
+//! Small YAML files other than workflows, such as settings and answers. They have the same limits and error messages, and every
+//! value has its position.
 
 use super::code::ProblemCode;
 use super::problem::{Problem, Report, shown};
@@ -9,58 +9,55 @@ use crate::time::parse_duration;
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
 
-/// A value of a file, with its place.
+/// A value with its position in the file.
 #[derive(Clone, Debug)]
 pub struct Value<'a> {
     source: &'a str,
     node: Node<'a>,
 }
 
-/// A name of a map and what it stands for.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// The name.
     pub key: String,
-    /// What it stands for.
     pub value: Value<'a>,
     source: &'a str,
     span: Range<usize>,
 }
 
-/// Reads a file that holds one value; an empty file holds nothing.
+/// Reads a file that holds one value. An empty file holds null.
 pub fn read(source: &str) -> Result<Value<'_>, Problem> {
     let mut report = Report::default();
     let node = syntax::parse(source, &mut report);
     match (report.finish(source).into_iter().next(), node) {
         (Some(problem), _) => Err(problem),
         (None, Some(node)) => Ok(Value { source, node }),
-        (None, None) => Err(told(source, &(0..0), "this cannot be read".into(), None)),
+        (None, None) => Err(problem_at(source, &(0..0), "this file cannot be read".into(), None)),
     }
 }
 
-fn told(source: &str, span: &Range<usize>, message: String, help: Option<String>) -> Problem {
+fn problem_at(source: &str, span: &Range<usize>, message: String, help: Option<String>) -> Problem {
     let mut report = Report::default();
     report.error(ProblemCode::InvalidValue, span, message).maybe_help(help);
     report.finish(source).remove(0)
 }
 
 impl<'a> Value<'a> {
-    /// Something wrong with this value.
+    /// A problem with this value.
     pub fn problem(&self, message: impl Into<String>, help: Option<String>) -> Problem {
-        told(self.source, &self.node.span, message.into(), help)
+        problem_at(self.source, &self.node.span, message.into(), help)
     }
 
-    /// The byte of the file that it begins with.
+    /// The offset of its first byte in the file.
     pub fn start(&self) -> usize {
         self.node.span.start
     }
 
-    /// Whether nothing stands here.
+    /// Whether the value is null.
     pub fn is_nothing(&self) -> bool {
         self.node.is_null()
     }
 
-    /// The items of a list; nothing when it is none.
+    /// The items of a list; `None` for anything else.
     pub fn items(&self) -> Option<Vec<Self>> {
         match &*self.node.content {
             Content::List(items) => Some(items.iter().map(|node| Self { source: self.source, node: node.clone() }).collect()),
@@ -68,7 +65,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The entries of a map, in the order of the file; nothing when it is none.
+    /// The entries of a map, in file order; `None` for anything else.
     pub fn entries(&self) -> Option<Vec<Entry<'a>>> {
         match &*self.node.content {
             Content::Map(entries) => Some(
@@ -86,18 +83,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text of a single value, as it was written; nothing for lists, maps and nothing.
+    /// The text of a scalar, as written; `None` for lists, maps and null.
     pub fn text(&self) -> Option<&str> {
         self.scalar().map(|scalar| &*scalar.text)
     }
 
-    /// The whole value as JSON.
     pub fn json(&self) -> Result<serde_json::Value, Problem> {
         let mut refused = Vec::new();
         let value = scalar::to_json(&self.node, &mut refused);
         match refused.first() {
             None => Ok(value),
-            Some(span) => Err(told(self.source, span, "JSON has no such number".into(), Some("write it as text".into()))),
+            Some(span) => Err(problem_at(self.source, span, "JSON has no such number".into(), Some("write it as text".into()))),
         }
     }
 
@@ -108,12 +104,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What was found here, for messages.
+    /// A description of the value, for messages.
     fn found(&self) -> String {
         self.scalar().map_or_else(|| self.node.kind().to_owned(), |scalar| format!("`{}`", shown(&scalar.text)))
     }
 
-    /// A truth value.
     pub fn boolean(&self, what: &str) -> Result<bool, Problem> {
         self.scalar().and_then(Scalar::boolean).ok_or_else(|| {
             let help = scalar::boolean_help(self.text().unwrap_or_default());
@@ -133,12 +128,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// A duration that is longer than nothing.
+    /// A duration greater than zero.
     pub fn duration(&self, what: &str) -> Result<Duration, Problem> {
         let text = self.text().unwrap_or_default();
         match parse_duration(text) {
             Ok(duration) if duration.is_zero() => {
-                Err(self.problem(format!("{what} must be longer than nothing"), Some("write it as `30s` or `5m`".into())))
+                Err(self.problem(format!("{what} must be longer than zero"), Some("write it as `30s` or `5m`".into())))
             }
             Ok(duration) => Ok(duration),
             Err(_) => {
@@ -148,8 +143,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The entries of a map that may have these keys and no others; those without a value are left out. The example is
-    /// shown where something else stands.
+    /// The entries of a map that may have only these keys, without those that are null. The example is shown if the value is not
+    /// a map.
     pub fn fields(&self, what: &str, example: &str, known: &[&str]) -> Result<Vec<Entry<'a>>, Problem> {
         let Some(entries) = self.entries() else {
             let message = format!("{what} must be a map such as `{example}`, not {}", self.found());
@@ -166,9 +161,9 @@ impl<'a> Value<'a> {
 }
 
 impl Entry<'_> {
-    /// Something wrong with the name.
+    /// A problem with the key.
     pub fn problem(&self, message: impl Into<String>, help: Option<String>) -> Problem {
-        told(self.source, &self.span, message.into(), help)
+        problem_at(self.source, &self.span, message.into(), help)
     }
 }
 

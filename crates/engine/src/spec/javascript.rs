@@ -1,6 +1,7 @@
-//! Scripts and conditions: their syntax, and what may not stand in them.
+//! The syntax of scripts and conditions, and what they may not contain.
 //!
-//! A script is the body of an async function, so `return` and `await` may stand at its top; a condition is one expression.
+//! A script is the body of an async function, so `return` and `await` are allowed at the top level. A condition is one
+//! expression.
 
 use super::bracket_depth;
 use super::code::ProblemCode;
@@ -13,38 +14,35 @@ use oxc_parser::{ParseOptions, Parser};
 use oxc_span::{GetSpan, SourceType};
 use std::ops::Range;
 
-/// Something wrong with a piece of JavaScript.
+/// An error in a piece of JavaScript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// A stable code.
     pub(crate) code: ProblemCode,
-    /// What is wrong.
     pub(crate) message: String,
-    /// The bytes of the JavaScript that it is about.
+    /// The byte range within the JavaScript.
     pub(crate) span: Range<usize>,
-    /// What would mend it.
     pub(crate) help: Option<String>,
 }
 
-/// How long one script may be.
+/// The maximum size of a script in bytes.
 const MAX_SCRIPT: usize = 128 << 10;
-/// How deep the brackets of a script may be nested. The parser's time and memory grow with the square of it for some
-/// constructs (default values of parameters that turn out to be none), so this is far below what would be possible.
+/// The maximum nesting depth of brackets in a script. For some constructs, such as default values of parameters that turn out not
+/// to be parameters, the parser's time and memory grow with its square. So the limit is far below what would be possible.
 const MAX_BRACKETS: usize = 150;
-/// More faults of one script are consequences of the first ones.
+/// Further faults are usually consequences of the first ones.
 const MAX_FAULTS: usize = 5;
 
-/// The parser calls itself for everything that is nested, and a process that runs out of stack is gone. So what a
-/// script can need at most is estimated; measured was at most 3 KB for a level of brackets and 1 KB for a token.
+/// The parser is recursive, and a stack overflow kills the process. So the maximum stack that a script can need is estimated. The
+/// measured maximum was 3 KB per bracket level and 1 KB per token.
 const STACK_PER_BRACKET: usize = 6 << 10;
 const STACK_PER_TOKEN: usize = 2 << 10;
-/// What any thread that reads workflows is taken to have left.
+/// The stack that every thread that reads workflows is assumed to have left.
 const STACK_AT_HAND: usize = 1 << 20;
 
 const BEFORE: &str = "(async function () {\n";
 const AFTER: &str = "\n})";
 
-/// Checks the body of a function and finds what it reads.
+/// Checks a function body and finds what it reads.
 pub(crate) fn function_body(source: &str) -> Result<Found, Vec<Fault>> {
     with_stack(source, |source| {
         let wrapped = [BEFORE, source, AFTER].concat();
@@ -55,17 +53,17 @@ pub(crate) fn function_body(source: &str) -> Result<Found, Vec<Fault>> {
             .into_vec()
             .iter()
             .take(MAX_FAULTS)
-            .map(|told| {
-                let label = told.labels.first().map(|label| (label.offset(), label.len()));
-                syntax_fault(&told.message, label, told.help.as_deref(), BEFORE.len(), source.len())
+            .map(|error| {
+                let label = error.labels.first().map(|label| (label.offset(), label.len()));
+                syntax_fault(&error.message, label, error.help.as_deref(), BEFORE.len(), source.len())
             })
             .collect();
         if faults.is_empty() && !is_one_function(&parsed.program, wrapped.len()) {
             faults.push(Fault {
                 code: ProblemCode::ScriptSyntax,
-                message: "a `}` in this script closes more than the script".into(),
+                message: "unbalanced `}` in this script".into(),
                 span: 0..source.len(),
-                help: Some("remove the bracket that has no partner".into()),
+                help: Some("remove the bracket that has no counterpart".into()),
             });
         }
         if !faults.is_empty() {
@@ -81,7 +79,7 @@ pub(crate) fn function_body(source: &str) -> Result<Found, Vec<Fault>> {
 pub(crate) fn expression(source: &str) -> Result<Found, Vec<Fault>> {
     if source.trim().is_empty() {
         let message = "the condition is empty".into();
-        let help = Some("leave `condition` out to show the checkpoint always".into());
+        let help = Some("remove `condition` to always show the checkpoint".into());
         return Err(vec![Fault { code: ProblemCode::EmptyCondition, message, span: 0..source.len(), help }]);
     }
     with_stack(source, |source| {
@@ -92,10 +90,10 @@ pub(crate) fn expression(source: &str) -> Result<Found, Vec<Fault>> {
                 .into_vec()
                 .iter()
                 .take(MAX_FAULTS)
-                .map(|told| {
-                    let label = told.labels.first().map(|label| (label.offset(), label.len()));
-                    let help = if begins_with_return(source) { Some(WITHOUT_RETURN) } else { told.help.as_deref() };
-                    syntax_fault(&told.message, label, help, 0, source.len())
+                .map(|error| {
+                    let label = error.labels.first().map(|label| (label.offset(), label.len()));
+                    let help = if starts_with_return(source) { Some(WITHOUT_RETURN) } else { error.help.as_deref() };
+                    syntax_fault(&error.message, label, help, 0, source.len())
                 })
                 .collect()),
             Ok(expression) => {
@@ -107,9 +105,9 @@ pub(crate) fn expression(source: &str) -> Result<Found, Vec<Fault>> {
     })
 }
 
-const WITHOUT_RETURN: &str = "a condition is an expression: leave out `return`";
+const WITHOUT_RETURN: &str = "a condition is an expression: remove `return`";
 
-fn begins_with_return(source: &str) -> bool {
+fn starts_with_return(source: &str) -> bool {
     let after = source.trim_start().strip_prefix("return");
     after.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '$')))
 }
@@ -118,7 +116,7 @@ fn options() -> ParseOptions {
     ParseOptions { parse_regular_expression: true, preserve_parens: false, ..ParseOptions::default() }
 }
 
-/// Runs a check where there is enough stack for it.
+/// Runs a check on a thread with enough stack.
 fn with_stack(source: &str, check: impl FnOnce(&str) -> Result<Found, Vec<Fault>> + Send) -> Result<Found, Vec<Fault>> {
     let refuse = |message: String, help: &str| {
         Err(vec![Fault { code: ProblemCode::ScriptTooLarge, message, span: 0..source.len(), help: Some(help.into()) }])
@@ -140,12 +138,12 @@ fn with_stack(source: &str, check: impl FnOnce(&str) -> Result<Found, Vec<Fault>
         let thread = std::thread::Builder::new().stack_size(needed + STACK_AT_HAND).spawn_scoped(scope, || check(source));
         match thread.map(std::thread::ScopedJoinHandle::join) {
             Ok(Ok(checked)) => checked,
-            Ok(Err(_)) | Err(_) => refuse("this script cannot be checked".into(), "make it shorter"),
+            Ok(Err(_)) | Err(_) => refuse("this script is too complex to check".into(), "make it shorter"),
         }
     })
 }
 
-/// A number of tokens that a source does not exceed: words, and every other character.
+/// An upper bound of the number of tokens: words, and every other character.
 fn tokens(source: &str) -> usize {
     let mut tokens = 0;
     let mut in_word = false;
@@ -166,17 +164,17 @@ fn is_one_function(program: &Program<'_>, length: usize) -> bool {
     function.span().end as usize == length - 1
 }
 
-/// What the parser says, in the words and places of the source that people wrote.
+/// A parser error, with its message and position converted to the author's source.
 fn syntax_fault(message: &str, label: Option<(u32, u32)>, help: Option<&str>, before: usize, length: usize) -> Fault {
     let (offset, size) = label.map_or((before, length), |(offset, size)| (offset as usize, size as usize));
     let start = offset.saturating_sub(before);
     if start >= length && length > 0 {
-        // Our own brackets around the source mean nothing to anybody.
+        // The brackets that we add around the source mean nothing to the author.
         return Fault {
             code: ProblemCode::ScriptSyntax,
-            message: "syntax error in JavaScript: it ends too early".into(),
+            message: "syntax error in JavaScript: unexpected end of the script".into(),
             span: length..length,
-            help: Some("close the brackets and quotes that are open".into()),
+            help: Some("close the open brackets and quotes".into()),
         };
     }
     let end = (start + size.max(1)).min(length);
@@ -288,7 +286,7 @@ mod tests {
             "<",
         ];
         for opening in openings {
-            // As much as the calling thread may be asked to carry, and as much as there may be at all.
+            // The most that the calling thread may have to provide, and no limit at all.
             for stack in [STACK_AT_HAND, usize::MAX] {
                 let brackets = bracket_depth::depth(opening);
                 let most = MAX_BRACKETS.checked_div(brackets).unwrap_or((MAX_SCRIPT - 1) / opening.len());

@@ -1,17 +1,17 @@
-//! What a workflow says: from a file's text to a checked [`workflow::Workflow`], with all problems of the file at once.
+//! Workflow files: from text to a checked [`workflow::Workflow`], with all problems of the file reported together.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! | --- | --- |
-//! | `syntax`, `scalar`, `source_position` | YAML as a tree with places, under limits; what scalars mean; places inside scalars |
+//! | `syntax`, `scalar`, `source_position` | YAML as a tree with positions, under limits; the meaning of scalars; positions inside scalars |
 //! | `check` | one file per part of the format: workflow, phase, task, gate, checkpoint, and so on |
-//! | [`includes`] | the files beside a workflow file that belong to it |
-//! | [`subagent`] | agents that are listed in a file, or named while a run is under way |
-//! | `javascript`, `bracket_depth`, `context_reads` | syntax of scripts and conditions, how deep they may go, and what of the context they read |
+//! | [`includes`] | files that belong to a workflow file |
+//! | [`subagent`] | agents that are listed in a file, or named by a script at run time |
+//! | `javascript`, `bracket_depth`, `context_reads` | the syntax of scripts and conditions, their nesting, and the parts of the context that they read |
 //! | [`document`] | other small YAML files, read in the same way |
-//! | [`reader`] | what readers of other formats build workflows with |
-//! | [`problem`], [`code`], [`suggest`] | what is wrong, where, and what was probably meant |
+//! | [`reader`] | building blocks for readers of other formats |
+//! | [`problem`], [`code`], [`suggest`] | problems with their positions, codes and suggestions |
 //! | [`workflow`] | the checked form |
-//! | [`schema`] | the format as JSON Schema, from the tables of `check` |
+//! | [`schema`] | the format as JSON Schema, generated from the tables of `check` |
 
 mod bracket_depth;
 pub(crate) mod check;
@@ -38,34 +38,34 @@ use code::ProblemCode;
 use problem::{Problem, Report};
 use workflow::Workflow;
 
-/// How long a workflow file may be.
+/// The maximum size of a workflow file in bytes.
 pub const MAX_BYTES: usize = 4 << 20;
 
-/// What came of reading a workflow file.
+/// The result of reading a workflow file.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// The workflow, when no problem is an error.
+    /// Absent if a problem is an error.
     pub workflow: Option<Workflow>,
-    /// Everything that is wrong, in the order of the file.
+    /// In file order.
     pub problems: Vec<Problem>,
 }
 
-/// Reads the text of a workflow file that has nothing beside it, and says everything that is wrong with it.
+/// Reads a workflow file without included files, and reports all its problems.
 pub fn read(source: &str) -> Read {
     read_with_includes(source, &mut includes::NoIncludes)
 }
 
-/// Reads the text of a workflow file and says everything that is wrong with it.
+/// Reads a workflow file, and reports all its problems.
 pub fn read_with_includes(source: &str, includes: &mut dyn includes::Includes) -> Read {
     read_used(source, includes, 0)
 }
 
-/// Reads a workflow file that others use, so many above it.
+/// Reads a workflow file that others use, at this depth.
 fn read_used(source: &str, includes: &mut dyn includes::Includes, depth: u32) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
-        let message = format!("the file has {} bytes; a workflow file may have {MAX_BYTES}", source.len());
-        report.error(ProblemCode::TooLarge, &(0..0), message).help("keep large data in files of its own, which tasks read");
+        let message = format!("the file has {} bytes; the maximum for a workflow file is {MAX_BYTES}", source.len());
+        report.error(ProblemCode::TooLarge, &(0..0), message).help("move large data into files that tasks read");
         return Read { workflow: None, problems: report.finish("") };
     }
     let workflow =

@@ -1,43 +1,41 @@
-//! Problems of a file: what is wrong, where, and what would mend it.
+//! Problems of a file: a message, a position, and how to fix it.
 
 use super::code::ProblemCode;
 use serde::Serialize;
 use std::ops::Range;
 
-/// Something wrong with a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// A stable code, such as `unknown-key`.
     pub code: ProblemCode,
-    /// Whether the file can be used in spite of it.
+    /// Whether the file can be used despite the problem.
     pub severity: Severity,
-    /// What is wrong, in one sentence.
+    /// One sentence.
     pub message: String,
-    /// The bytes of the file that it is about; never more than the rest of one line.
+    /// The byte range in the file; never longer than the rest of one line.
     #[serde(skip)]
     pub span: Range<usize>,
-    /// The line, counted from 1.
+    /// Counted from 1.
     pub line: usize,
-    /// The column in characters, counted from 1.
+    /// In characters, counted from 1.
     pub column: usize,
-    /// What would mend it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The file that it is about, where that is one of a folder.
+    /// The file that it is about, if the workflow has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// How many problems are only counted, where this says so.
+    /// If this problem stands for others that are not listed: their number.
     #[serde(skip)]
     pub untold: usize,
 }
 
 impl Problem {
-    /// How many problems this is: one, or all that are only counted.
+    /// The number of problems that this one stands for.
     pub fn weight(&self) -> usize {
         self.untold.max(1)
     }
 }
 
-/// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -47,7 +45,7 @@ pub enum Severity {
     Warning,
 }
 
-/// How many problems of one file are listed; the others are only counted, because each one costs a search for what was meant.
+/// How many problems of one file are listed. The others are only counted, because each one costs a search for suggestions.
 pub const MAX_PROBLEMS: usize = 200;
 
 /// Collects problems while a file is checked, in any order.
@@ -55,11 +53,11 @@ pub const MAX_PROBLEMS: usize = 200;
 pub struct Report {
     drafts: Vec<Draft>,
     untold: usize,
-    /// Told or only counted.
+    /// Listed or only counted.
     errors: usize,
 }
 
-/// A problem whose line and column are not worked out yet.
+/// A problem whose line and column have not been computed yet.
 #[derive(Debug)]
 pub struct Draft {
     code: ProblemCode,
@@ -70,35 +68,35 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Says what would mend it.
+    /// Adds how to fix it.
     pub fn help(&mut self, help: impl Into<String>) {
         self.help = Some(help.into());
     }
 
-    /// Says what would mend it, where that is known.
+    /// Adds how to fix it, if known.
     pub fn maybe_help(&mut self, help: Option<String>) {
         self.help = help;
     }
 }
 
 impl Report {
-    /// The file cannot be used because of this.
+    /// Adds a problem that makes the file unusable.
     pub fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.errors += 1;
         self.add(code, Severity::Error, span, message.into())
     }
 
-    /// The file can be used, but this is probably not what was meant.
+    /// Adds a problem that does not make the file unusable, but is probably unintended.
     pub fn warning(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.add(code, Severity::Warning, span, message.into())
     }
 
     fn add(&mut self, code: ProblemCode, severity: Severity, span: &Range<usize>, message: String) -> &mut Draft {
         if self.is_crowded() {
-            // The last place is a scratch pad: what is written to it is dropped in `finish`.
+            // The last element is a scratch pad: anything written to it is dropped in `finish`.
             self.drafts.truncate(MAX_PROBLEMS);
             self.untold += 1;
-            // However many warnings there are, an error is told before them.
+            // Errors are listed before warnings, however many warnings there are.
             if severity == Severity::Error
                 && let Some(warning) = self.drafts.iter().rposition(|draft| draft.severity == Severity::Warning)
             {
@@ -110,7 +108,7 @@ impl Report {
         &mut self.drafts[last]
     }
 
-    /// Whether further errors are only counted; there are errors enough then.
+    /// Whether further errors are only counted.
     pub fn is_full(&self) -> bool {
         self.errors >= MAX_PROBLEMS
     }
@@ -120,17 +118,16 @@ impl Report {
         self.drafts.len() >= MAX_PROBLEMS
     }
 
-    /// Counts a problem whose words would be dropped.
+    /// Counts a problem whose message would be dropped.
     pub fn count(&mut self) {
         self.untold += 1;
     }
 
-    /// Whether there was an error.
     pub fn has_error(&self) -> bool {
         self.errors > 0
     }
 
-    /// All problems in the order of their places. What an alias repeats is told once.
+    /// All problems, sorted by position. A problem that an alias repeats is listed once.
     pub fn finish(mut self, source: &str) -> Vec<Problem> {
         self.drafts.truncate(MAX_PROBLEMS);
         if self.untold > 0 {
@@ -144,7 +141,7 @@ impl Report {
                 severity,
                 message,
                 span: source.len()..source.len(),
-                help: Some("mend these first".into()),
+                help: Some("fix these first".into()),
             });
         }
         self.drafts.sort_by_key(|draft| draft.span.start);
@@ -166,23 +163,22 @@ impl Report {
     }
 }
 
-/// Walks once through the text, counting lines and characters.
+/// Walks once through a text, counting lines and characters.
 pub struct Cursor<'s> {
     source: &'s str,
     offset: usize,
-    /// The line, counted from 1.
+    /// Counted from 1.
     pub line: usize,
-    /// The column in characters, counted from 1.
+    /// In characters, counted from 1.
     pub column: usize,
 }
 
 impl<'s> Cursor<'s> {
-    /// Stands at the beginning of a text.
     pub fn new(source: &'s str) -> Self {
         Self { source, offset: 0, line: 1, column: 1 }
     }
 
-    /// Goes on to a byte that begins a character; never back.
+    /// Advances to the start of a character, never backwards.
     pub fn advance_to(&mut self, offset: usize) {
         let offset = offset.max(self.offset);
         for (index, character) in self.source[self.offset..offset].char_indices() {
@@ -191,7 +187,8 @@ impl<'s> Cursor<'s> {
                     self.line += 1;
                     self.column = 1;
                 }
-                // A byte order mark has no width in any editor; elsewhere it is a character like others.
+                // A byte order mark at the start of the file has no width in any editor; elsewhere it is a character like any
+                // other.
                 '\u{feff}' if self.offset + index == 0 => {}
                 _ => self.column += 1,
             }
@@ -200,12 +197,12 @@ impl<'s> Cursor<'s> {
     }
 }
 
-/// The line that a byte of the text stands on, counted from 1.
+/// The line of a byte offset, counted from 1.
 pub fn line_of(source: &str, offset: usize) -> usize {
     1 + source.as_bytes()[..offset.min(source.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The line and the column, in characters, of a byte of the text; both counted from 1.
+/// The line and column (in characters) of a byte offset, both counted from 1.
 pub fn place_of(source: &str, offset: usize) -> (usize, usize) {
     let mut cursor = Cursor { source, offset: 0, line: 1, column: 1 };
     cursor.advance_to(boundary(source, offset));
@@ -227,7 +224,7 @@ fn end_in_line(source: &str, start: usize, end: usize) -> usize {
     start + line.trim_end().len()
 }
 
-/// Text of a file inside a message: one line, not long, no control characters.
+/// Sanitizes text of a file for a message: one line, not too long, no control characters.
 pub fn shown(text: &str) -> String {
     const LONGEST: usize = 60;
     let mut shown = String::new();

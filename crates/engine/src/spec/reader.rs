@@ -1,7 +1,7 @@
-//! The parts from which a reader of another file format builds a checked workflow: the same syntax tree, checks, report and defaults
-//! as for workflow files, so that a problem reads the same in every format.
+//! Building blocks with which a reader of another file format produces a checked workflow: the same syntax tree, checks, report
+//! and defaults as for workflow files, so that a problem reads the same in every format.
 //!
-//! | item | what it does |
+//! | item | purpose |
 //! | --- | --- |
 //! | [`parse`], [`Node`], [`Content`], [`Entry`], [`Scalar`] | YAML as a tree with positions, under the limits of workflow files |
 //! | [`Report`], [`Draft`], [`Cursor`], [`line_of`], [`place_of`], [`shown`] | collecting problems, and their positions |

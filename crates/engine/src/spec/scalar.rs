@@ -1,16 +1,15 @@
-//! What a scalar means: text, a number, a truth value or nothing, by the core schema of YAML 1.2.
+//! The meaning of a scalar by the core schema of YAML 1.2: text, a number, a boolean or null.
 
 use super::syntax::{Content, Node, Scalar};
 use serde_json::{Number, Value};
 use std::ops::Range;
 
 impl Scalar<'_> {
-    /// Whether it stands for nothing.
     pub fn is_null(&self) -> bool {
         self.plain && matches!(&*self.text, "" | "~" | "null" | "Null" | "NULL")
     }
 
-    /// The truth value, if it is one.
+    /// The boolean, if it is one.
     pub fn boolean(&self) -> Option<bool> {
         match &*self.text {
             "true" | "True" | "TRUE" if self.plain => Some(true),
@@ -19,7 +18,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// The whole number, if it is one that is not negative.
+    /// The whole number, if it is one and not negative.
     pub(crate) fn count(&self) -> Option<u64> {
         match self.number() {
             Some(Ok(number)) => number.as_u64(),
@@ -27,7 +26,7 @@ impl Scalar<'_> {
         }
     }
 
-    /// The number, if it is one; JSON has no infinity.
+    /// The number, if it is one. JSON has no infinity.
     fn number(&self) -> Option<Result<Number, NotJson>> {
         if !self.plain {
             return None;
@@ -58,10 +57,10 @@ impl Scalar<'_> {
     }
 }
 
-/// A number that JSON cannot hold.
+/// A number that JSON cannot represent.
 struct NotJson;
 
-/// Digits with a point or an exponent, as in YAML 1.2; `1_000`, `1e` and `infinity` are text.
+/// Digits with a point or an exponent, as in YAML 1.2. `1_000`, `1e` and `infinity` are text.
 fn is_decimal(digits: &str) -> bool {
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
@@ -75,7 +74,7 @@ fn is_decimal(digits: &str) -> bool {
         && exponent.is_none_or(|exponent| !exponent.is_empty() && all_digits(exponent))
 }
 
-/// What would make a truth value of a text.
+/// How to write a boolean instead of this text.
 pub(crate) fn boolean_help(text: &str) -> &'static str {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "on" | "y" | "true" | "1" => "write `true`, without quotes",
@@ -84,15 +83,15 @@ pub(crate) fn boolean_help(text: &str) -> &'static str {
     }
 }
 
-/// What would make a duration of a text.
+/// How to write a duration instead of this text.
 pub(crate) fn duration_help(text: &str) -> String {
     match text.trim().parse::<u64>() {
-        Ok(number) => format!("say which unit: `{number}s`, `{number}m` or `{number}h`"),
+        Ok(number) => format!("add a unit: `{number}s`, `{number}m` or `{number}h`"),
         Err(_) => "write it as `30s`, `5m`, `1h 30m` or `PT30M`".into(),
     }
 }
 
-/// The value as JSON; the places of numbers that JSON cannot hold are collected.
+/// The value as JSON. Positions of numbers that JSON cannot represent are collected.
 pub(crate) fn to_json(node: &Node<'_>, refused: &mut Vec<Range<usize>>) -> Value {
     match &*node.content {
         Content::Scalar(scalar) if scalar.is_null() => Value::Null,

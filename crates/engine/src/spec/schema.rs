@@ -1,26 +1,26 @@
-//! The format of workflow files as JSON Schema, for editors. It is made from the tables that the checks use, so it knows exactly
-//! their keys and words; what needs a look at several places (needs, targets, scripts, templates) only the checks know.
+//! The format of workflow files as JSON Schema, for editors. It is generated from the tables of the checks, so it has exactly
+//! their keys and words. Rules that involve several parts of a file (needs, targets, scripts, templates) are only in the checks.
 
 use super::check::{Format, Key, Presence, Rule, Shape, WORKFLOW};
 use super::workflow::Shell;
 use serde_json::{Map, Value, json};
 
-/// The types of a single value: any of them is read as the text that was written.
+/// The types of a scalar. Each of them is read as the text that was written.
 const SCALARS: [&str; 3] = ["string", "number", "boolean"];
 
-/// What the shell takes for the name of a variable.
+/// The shell's syntax for variable names.
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
-/// What [`super::read`] takes for an id.
+/// The syntax of ids in [`super::read`].
 const ID: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]*$";
 
-/// A command with a place for the script file, after the program.
+/// A command with `{0}` for the script file, after the program.
 const SHELL_COMMAND: &str = r#"^[^'"\\]*[^'"\\\s]\s[^'"\\]*\{0\}[^'"\\]*$"#;
 
-/// Text that is more than white space.
+/// Text with more than white space.
 const FILLED: &str = "\\S";
 
-/// The schema of workflow files, in the dialect of 2020-12. Whatever the checks take is valid under it.
+/// The schema of workflow files, in the 2020-12 dialect. Everything that the checks accept is valid under it.
 pub fn schema() -> Value {
     let mut definitions = Map::new();
     let root = map(&WORKFLOW, &mut definitions);
@@ -46,7 +46,7 @@ fn map(format: &Format, definitions: &mut Map<String, Value>) -> Value {
     schema
 }
 
-/// What holds between several keys.
+/// A rule that involves several keys.
 fn between(rule: Rule) -> Map<String, Value> {
     let required = |names: &[&str]| names.iter().map(|name| json!({"required": [name]})).collect::<Vec<Value>>();
     let rule = match rule {
@@ -95,7 +95,7 @@ fn key(key: &Key, definitions: &mut Map<String, Value>) -> Value {
     }
 }
 
-/// A key without a value counts as absent.
+/// Also allows null, because a key without a value counts as absent.
 fn or_nothing(schema: Value) -> Value {
     let Value::Object(mut fields) = schema else { return schema };
     if let Some(Value::Array(words)) = fields.get_mut("enum") {

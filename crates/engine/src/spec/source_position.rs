@@ -1,12 +1,12 @@
-//! From a place in what a scalar says back to the place in the file where that is written.
+//! Maps a position in the value of a scalar back to its position in the file.
 
 use super::syntax::{Content, Node};
 use serde_saphyr::granit_parser::ScalarStyle;
 use std::ops::Range;
 
-/// Finds the bytes of the file behind a part of a scalar's text.
+/// Finds the bytes of the file for a part of a scalar's text.
 ///
-/// Exact where YAML only adds quotes, indentation or line breaks. A quoted scalar with escapes gives the whole scalar.
+/// Exact if YAML only adds quotes, indentation or line breaks. For a quoted scalar with escapes, the result is the whole scalar.
 pub(crate) fn in_file(source: &str, node: &Node<'_>, part: &Range<usize>) -> Range<usize> {
     let Content::Scalar(scalar) = &*node.content else { return node.span.clone() };
     let Some(raw) = source.get(node.span.clone()) else { return node.span.clone() };
@@ -15,7 +15,7 @@ pub(crate) fn in_file(source: &str, node: &Node<'_>, part: &Range<usize>) -> Ran
         ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted if raw.len() >= 2 => (1, &raw[1..raw.len() - 1]),
         ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (0, raw),
         ScalarStyle::Literal | ScalarStyle::Folded => {
-            // The header line may hold indicators and a comment; none of that is text.
+            // The header line may contain indicators and a comment, but no text.
             let header = if raw.starts_with(['|', '>']) { raw.find('\n').map_or(raw.len(), |newline| newline + 1) } else { 0 };
             (header, &raw[header..])
         }
@@ -32,13 +32,13 @@ pub(crate) fn in_file(source: &str, node: &Node<'_>, part: &Range<usize>) -> Ran
     begin..begin + same_line(&source[begin..node.span.end.max(begin)], &text[part.start..], part.len())
 }
 
-/// A byte of the file that belongs to a scalar's text, and how many lines of that text come before it.
+/// A byte of the file that belongs to a scalar's text, and the number of lines of that text before it.
 pub(crate) fn first_text_byte(source: &str, node: &Node<'_>) -> (usize, usize) {
     let Content::Scalar(scalar) = &*node.content else { return (node.span.start, 0) };
     match scalar.style {
         ScalarStyle::Plain | ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (node.span.start, 0),
         ScalarStyle::Literal | ScalarStyle::Folded => {
-            // Where such a scalar begins is no help: its header is another line, and empty lines may follow it.
+            // The start of such a scalar is not useful: its header is on another line, and empty lines may follow it.
             let first = non_whitespace(&scalar.text).next().map_or(0, |(at, _)| at);
             let place = in_file(source, node, &(first..first + 1));
             (place.start, scalar.text[..first].matches('\n').count())
@@ -46,7 +46,7 @@ pub(crate) fn first_text_byte(source: &str, node: &Node<'_>) -> (usize, usize) {
     }
 }
 
-/// Whether two texts differ in white space only.
+/// Whether two texts differ only in white space.
 fn same_non_whitespace(written: &str, text: &str) -> bool {
     non_whitespace(written).map(|(_, character)| character).eq(non_whitespace(text).map(|(_, character)| character))
 }
@@ -55,19 +55,19 @@ fn non_whitespace(text: &str) -> impl Iterator<Item = (usize, char)> {
     text.char_indices().filter(|(_, character)| !character.is_whitespace())
 }
 
-/// The offset in `written` that stands for `offset` in `text`, where both have the same ink.
+/// The offset in `written` that corresponds to `offset` in `text`. Both have the same characters apart from white space.
 fn find(written: &str, text: &str, offset: usize) -> usize {
     let before = non_whitespace(&text[..offset]).count();
     let at_text = text[offset..].chars().next().is_some_and(|character| !character.is_whitespace());
     if at_text {
         return non_whitespace(written).nth(before).map_or(written.len(), |(at, _)| at);
     }
-    // White space and the end of the text: straight after the last ink before it.
+    // White space and the end of the text map to the position right after the last character before them.
     let Some(last) = before.checked_sub(1) else { return 0 };
     non_whitespace(written).nth(last).map_or(written.len(), |(at, character)| at + character.len_utf8())
 }
 
-/// How much of a part of `length` bytes stands unbroken in the file.
+/// How many of `length` bytes are contiguous in the file.
 fn same_line(written: &str, text: &str, length: usize) -> usize {
     let same = written.bytes().zip(text.bytes()).take(length).take_while(|(one, other)| one == other && *one != b'\n').count();
     let mut end = same;
@@ -82,7 +82,7 @@ mod tests {
     use super::super::{problem::Report, syntax};
     use super::*;
 
-    /// What stands in the file behind the first `needle` of the scalar `x`.
+    /// The text in the file that corresponds to the first `needle` in the scalar `x`.
     fn behind<'s>(source: &'s str, needle: &str) -> &'s str {
         let root = syntax::parse(source, &mut Report::default()).expect("YAML");
         let Content::Map(entries) = &*root.content else { panic!("a map") };

@@ -1,4 +1,4 @@
-//! Subagents: what the sources call an agent's task. They are listed in a file, or named by a script while a run is under way.
+//! Subagents: tasks of agents that are listed in a file, or named by a script at run time.
 
 use super::workflow::{AgentWork, Prompt, Task, Work};
 use crate::id::TaskId;
@@ -7,53 +7,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An agent that shall work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Subagent {
-    /// Its type.
     pub kind: String,
-    /// What it is configured with.
     pub config: BTreeMap<String, Value>,
 }
 
-/// At most so many agents are called at once.
+/// The maximum number of agents that a script may start.
 pub const MAX_SUBAGENTS: usize = 1_000;
 
-/// Why what a script returned names no agents.
+/// Why the return value of a script does not name agents.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SubagentError {
-    /// It is something else than a list.
     #[error("it must return a list of agents such as [{{ type: 'reviewer', config: {{}} }}]")]
     NotAList,
-    /// It names more agents than may be called.
-    #[error("it names {named} agents, and there may be {MAX_SUBAGENTS}")]
-    TooMany {
-        /// How many.
-        named: usize,
-    },
-    /// An agent has no type.
+    #[error("it names {named} agents; the maximum is {MAX_SUBAGENTS}")]
+    TooMany { named: usize },
     #[error("an agent needs a `type`: {0}")]
     NoType(Value),
-    /// The configuration of an agent is something else than a map.
     #[error("the `config` of agent `{kind}` must be a map of keys and values, not {found}")]
-    ConfigNotAMap {
-        /// The agent's type.
-        kind: String,
-        /// What it is.
-        found: Value,
-    },
-    /// An agent would write elsewhere.
+    ConfigNotAMap { kind: String, found: Value },
+    /// The output path leads out of the output directory.
     #[error("the output path `{path}` of agent `{kind}` leads out of the output directory")]
-    OutputOutside {
-        /// The agent's type.
-        kind: String,
-        /// The path.
-        path: String,
-    },
+    OutputOutside { kind: String, path: String },
 }
 
 impl Subagent {
-    /// Reads what a script returned: a list of `{type, config}` or of types.
+    /// Reads the return value of a script: a list of `{type, config}` or of types.
     pub fn list(value: &Value) -> Result<Vec<Self>, SubagentError> {
         let items = match value {
             Value::Null => return Ok(Vec::new()),
@@ -87,7 +67,7 @@ impl Subagent {
         Ok(Self { kind: kind.to_owned(), config })
     }
 
-    /// The task that it becomes.
+    /// The task for this agent.
     pub fn task(&self, id: TaskId, prompts: &BTreeMap<String, String>) -> Task {
         let mut config = self.config.clone();
         let mut text = |key: &str| match config.get(key) {
@@ -110,7 +90,7 @@ impl Subagent {
     }
 }
 
-/// An id for a subagent: its type where that can be one and is free, else with a number.
+/// An id for a subagent: its type if that is a valid id and free, otherwise with a number.
 pub fn free_id(kind: &str, taken: &mut BTreeSet<String>) -> TaskId {
     let plain: String =
         kind.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' }).take(80).collect();

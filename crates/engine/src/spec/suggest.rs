@@ -1,11 +1,11 @@
-//! What somebody probably meant.
+//! Suggestions for misspelled words.
 
 use super::problem::shown;
 
-/// Longer words are not compared: they are not misspelt but something else.
+/// Longer words are not compared, because they are unlikely to be misspellings.
 const LONGEST: usize = 64;
 
-/// The candidate that a misspelt word is nearest to, if any is near.
+/// The candidate nearest to a misspelled word, if any is near.
 pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if word.is_empty() || word.len() > LONGEST {
         return None;
@@ -24,7 +24,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     best.map(|(_, candidate)| candidate)
 }
 
-/// The word that this one is a slip of the pen away from: an edit or two, and only one where the word is short.
+/// The word that this one is a typo of: at most two edits, and only one if the word is short.
 pub fn misspelt<'c>(word: &str, known: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if word.is_empty() || word.len() > LONGEST {
         return None;
@@ -35,17 +35,17 @@ pub fn misspelt<'c>(word: &str, known: impl IntoIterator<Item = &'c str>) -> Opt
     near.filter(|(edits, candidate)| *edits <= if candidate.len() < 6 { 1 } else { 2 }).min().map(|(_, candidate)| candidate)
 }
 
-/// The help line for a misspelt word.
+/// The help line for a misspelled word.
 pub fn did_you_mean<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     nearest(word, candidates).map(|candidate| format!("did you mean `{}`?", shown(candidate)))
 }
 
-/// The help line for a word that is none of a few: what was probably meant, else what there is; none when there is nothing.
+/// The help line for an unknown word: a suggestion, or else the known words. `None` if there are none.
 pub fn meant_or_known<'c>(word: &str, candidates: impl Iterator<Item = &'c str> + Clone) -> Option<String> {
-    did_you_mean(word, candidates.clone()).or_else(|| known(candidates).map(|known| format!("there is {known}")))
+    did_you_mean(word, candidates.clone()).or_else(|| known(candidates).map(|known| format!("available: {known}")))
 }
 
-/// Some names for a message, the first few of them; nothing when there are none.
+/// The first few names, for a message. `None` if there are none.
 pub fn known<'c>(candidates: impl Iterator<Item = &'c str>) -> Option<String> {
     const MOST: usize = 8;
     let mut candidates = candidates;
@@ -57,7 +57,7 @@ pub fn known<'c>(candidates: impl Iterator<Item = &'c str>) -> Option<String> {
     }
 }
 
-/// Upper case, `-` and `_` are no difference that anybody means.
+/// Ignores case, `-` and `_`.
 fn fold(word: &str) -> String {
     word.to_lowercase().replace(['-', ' '], "_")
 }
@@ -80,12 +80,12 @@ mod tests {
 
     #[test]
     fn without_a_near_match_the_known_names_are_listed_up_to_a_limit() {
-        assert_eq!(meant_or_known("banana", ["review", "plan"].into_iter()), Some("there is `review`, `plan`".into()));
+        assert_eq!(meant_or_known("banana", ["review", "plan"].into_iter()), Some("available: `review`, `plan`".into()));
         assert_eq!(meant_or_known("reveiw", ["review", "plan"].into_iter()), Some("did you mean `review`?".into()));
         assert_eq!(meant_or_known("banana", [].into_iter()), None);
         let many: Vec<String> = (0..20).map(|number| format!("phase{number}")).collect();
-        let told = meant_or_known("x", many.iter().map(String::as_str)).expect("a list");
-        assert!(told.ends_with("`phase7` and 12 more"), "{told}");
+        let help = meant_or_known("x", many.iter().map(String::as_str)).expect("a list");
+        assert!(help.ends_with("`phase7` and 12 more"), "{help}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! The text of a file as a tree of scalars, lists and maps, each with its place.
+//! The text of a file as a tree of scalars, lists and maps, each with its position.
 //!
-//! The tree is built from the YAML parser's events under limits of our own: how deep, how many nodes, how much text.
-//! An alias shares the node it names and counts as if that were written out, so no short file becomes a large one.
+//! The tree is built from the events of the YAML parser under our own limits for depth, number of nodes and amount of text. An
+//! alias shares the node that it refers to, but counts as if it were expanded, so no short file becomes a large one.
 
 use super::code::ProblemCode;
 use super::problem::{Report, line_of, shown};
@@ -13,55 +13,46 @@ use std::rc::Rc;
 
 /// How deep lists and maps may be nested.
 pub const MAX_DEPTH: usize = 64;
-/// How many scalars, lists and maps a file may hold, with its aliases written out.
+/// How many scalars, lists and maps a file may hold, with aliases expanded.
 pub const MAX_NODES: usize = 200_000;
-/// How many bytes of text a file may hold, with its aliases written out.
+/// How many bytes of text a file may hold, with aliases expanded.
 pub const MAX_TEXT: usize = 4 * super::MAX_BYTES;
 
-/// Something in a file, with its place.
+/// A part of a file, with its position.
 #[derive(Clone, Debug)]
 pub struct Node<'a> {
-    /// The bytes of the file that it was made from.
+    /// The byte range in the file.
     pub span: Range<usize>,
-    /// What it is.
     pub content: Rc<Content<'a>>,
     weight: Weight,
 }
 
-/// What a node is.
 #[derive(Debug)]
 pub enum Content<'a> {
-    /// A piece of text, perhaps a number, a truth value or nothing.
+    /// Text, or a number, boolean or null.
     Scalar(Scalar<'a>),
-    /// Things in order.
     List(Vec<Node<'a>>),
-    /// Things by name, in the order of the file; no name twice.
+    /// In file order; keys are unique.
     Map(Vec<Entry<'a>>),
 }
 
-/// A piece of text.
 #[derive(Clone, Debug)]
 pub struct Scalar<'a> {
-    /// What it says, after YAML's own rules for escapes and line breaks.
+    /// The value, after YAML's rules for escapes and line breaks.
     pub text: Cow<'a, str>,
-    /// How it was written.
     pub(crate) style: ScalarStyle,
-    /// Whether it was written without quotes, so that it may be a number, a truth value or nothing.
+    /// Whether it was written without quotes, so that it may be a number, a boolean or null.
     pub(crate) plain: bool,
 }
 
-/// A name in a map and what it stands for.
 #[derive(Debug)]
 pub struct Entry<'a> {
-    /// The name.
     pub key: Cow<'a, str>,
-    /// Where the name stands.
     pub key_span: Range<usize>,
-    /// What it stands for.
     pub value: Node<'a>,
 }
 
-/// What a node costs when it is written out.
+/// The cost of a node with its aliases expanded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weight {
     nodes: usize,
@@ -83,7 +74,7 @@ impl<'a> Node<'a> {
         Self { span, content: Rc::new(content), weight }
     }
 
-    /// Whether nothing stands here: an empty value, `~` or `null`.
+    /// Whether it is an empty value, `~` or `null`.
     pub fn is_null(&self) -> bool {
         match &*self.content {
             Content::Scalar(scalar) => scalar.is_null(),
@@ -91,7 +82,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// What it is, for messages.
+    /// A description for messages.
     pub fn kind(&self) -> &'static str {
         match &*self.content {
             Content::Scalar(scalar) if scalar.is_null() => "nothing",
@@ -102,7 +93,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Reads one YAML document. What is wrong is told to the report; nothing is given back when no whole tree came of it.
+/// Parses one YAML document. Problems go to the report; the result is `None` if there is no complete tree.
 pub fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>> {
     let mut options = Options::default();
     options.set_emit_comments(false);
@@ -121,7 +112,7 @@ pub fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>> {
             Ok((Event::DocumentStart(..), span)) => {
                 documents += 1;
                 if documents > 1 {
-                    let message = "a second document begins here; a file holds one";
+                    let message = "a second document starts here; a file may hold only one";
                     builder
                         .report
                         .error(ProblemCode::MultipleDocuments, &range(span), message)
@@ -135,7 +126,7 @@ pub fn parse<'a>(source: &'a str, report: &mut Report) -> Option<Node<'a>> {
     Some(builder.root.unwrap_or_else(|| nothing(0..0)))
 }
 
-/// The file is beyond a limit; what was wrong has been told.
+/// The file exceeds a limit, and the problem has been reported.
 struct Stopped;
 
 struct Builder<'a, 'r> {
@@ -147,7 +138,7 @@ struct Builder<'a, 'r> {
     root: Option<Node<'a>>,
 }
 
-/// A list or map whose end has not come yet.
+/// A list or map that has not ended yet.
 struct Open<'a> {
     start: usize,
     anchor: usize,
@@ -160,11 +151,11 @@ enum Inside<'a> {
     Map { entries: Vec<Entry<'a>>, seen: BTreeMap<Cow<'a, str>, usize>, key: Pending<'a> },
 }
 
-/// The name in a map whose value comes next.
+/// The key whose value comes next.
 enum Pending<'a> {
     None,
     Key(Cow<'a, str>, Range<usize>),
-    /// The name was refused; its value is read and dropped.
+    /// The key was refused; its value is read and dropped.
     Refused,
 }
 
@@ -193,7 +184,7 @@ impl<'a> Builder<'a, '_> {
                     self.report.error(
                         ProblemCode::InvalidAlias,
                         &range(span),
-                        "this alias stands inside the thing that it names",
+                        "this alias is inside the value that it refers to",
                     );
                     return self.attach(nothing(range(span)));
                 };
@@ -207,11 +198,11 @@ impl<'a> Builder<'a, '_> {
                 self.attach(node)
             }
             Event::UnresolvedAlias(name) => {
-                let message = format!("alias `*{}` names an anchor that is not defined before it", shown(&name));
+                let message = format!("alias `*{}` refers to an anchor that is not defined before it", shown(&name));
                 self.report.error(ProblemCode::InvalidAlias, &range(span), message);
                 self.attach(nothing(range(span)))
             }
-            // Everything else says nothing about what the file holds.
+            // Other events do not affect the content.
             _ => Ok(()),
         }
     }
@@ -243,15 +234,15 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    /// Pays for a scalar or an alias, then puts it where it belongs. Lists and maps were paid for piece by piece.
+    /// Counts a scalar or an alias against the limits, then attaches it. Lists and maps were counted piece by piece.
     fn attach(&mut self, node: Node<'a>) -> Result<(), Stopped> {
         self.spent.add(node.weight);
         if self.spent.nodes > MAX_NODES {
-            let message = format!("the file holds more than {MAX_NODES} values, aliases written out");
+            let message = format!("the file holds more than {MAX_NODES} values with its aliases expanded");
             return self.refuse(ProblemCode::TooLarge, &node.span, message);
         }
         if self.spent.text > MAX_TEXT {
-            let message = format!("the file holds more than {MAX_TEXT} bytes of text, aliases written out");
+            let message = format!("the file holds more than {MAX_TEXT} bytes of text with its aliases expanded");
             return self.refuse(ProblemCode::TooLarge, &node.span, message);
         }
         self.place(node);
@@ -321,7 +312,7 @@ impl<'a> Builder<'a, '_> {
 
     fn refuse_tag(&mut self, tag: &Tag, span: &Span) {
         let place = range(span.tag_span().unwrap_or(*span));
-        let message = format!("the tag `{}` means nothing here", shown(&tag.original()));
+        let message = format!("the tag `{}` has no meaning here", shown(&tag.original()));
         self.report.error(ProblemCode::YamlTag, &place, message).help("remove it");
     }
 
@@ -340,7 +331,7 @@ impl<'a> Builder<'a, '_> {
         let help = match error.kind() {
             ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => "indent with spaces",
             ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidSimpleKey => {
-                "put quotes around text that holds `: `, and check the indentation"
+                "quote text that contains `: `, and check the indentation"
             }
             ErrorKind::UnclosedQuotedScalar => "close the quotes",
             _ => "check the indentation and the quotes here and in the line before",

@@ -1,4 +1,4 @@
-//! What a checked workflow says. This compiled form is frozen with a run, so its fields only ever grow at the end.
+//! The checked workflow. This compiled form is frozen with a run, so add new fields only at the end.
 
 mod agent;
 mod diff;
@@ -28,80 +28,74 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use stored::StoredTask;
 
-/// The id of the task that a phase's main script becomes.
+/// The id of the task for a phase's main script.
 pub const MAIN_TASK: &str = "main";
 
-/// The id of the task that a phase's adaptive script becomes.
+/// The id of the task for a phase's adaptive script.
 pub const ADAPTIVE_TASK: &str = "adaptive";
 
-/// A workflow: phases in order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
-    /// Its name.
     pub name: String,
-    /// What it is for.
     pub description: Option<String>,
-    /// The author's version of it.
+    /// The author's own version number.
     pub version: Option<String>,
-    /// How phases choose what runs.
     pub execution_mode: Mode,
-    /// Where outputs go, as a template; by default the run's own folder.
+    /// A template for the output directory; by default the run's own directory.
     pub output_dir: Option<String>,
-    /// Values that scripts, conditions and templates see as `context.vars`.
+    /// Available to scripts, conditions and templates as `context.vars`.
     pub vars: BTreeMap<String, Value>,
-    /// Where secrets come from, by name; a name not listed is an environment variable.
+    /// The sources of secrets, by name. A name that is not listed refers to an environment variable.
     pub secrets: BTreeMap<String, SecretSource>,
-    /// How many tasks may run at once; no limit when absent.
+    /// How many tasks may run in parallel; unlimited if absent.
     pub max_parallel: Option<u32>,
-    /// The phases, in order.
     pub phases: Vec<Phase>,
-    /// What is made from the context when all phases are done.
+    /// The file that is rendered from the context when all phases are done.
     #[serde(default)]
     pub finalization: Option<Finalization>,
-    /// How agents are started, by the names under which tasks ask for them.
+    /// How agents are started, by the names that tasks use.
     #[serde(default)]
     pub agents: BTreeMap<String, AgentSetting>,
-    /// What subagents are told, by their type: the documents beside the workflow file.
+    /// The prompts of subagents by type, from documents next to the workflow file.
     #[serde(default)]
     pub prompts: BTreeMap<String, String>,
     /// How much all agents together may use before a person is asked.
     #[serde(default)]
     pub budget: Budget,
-    /// Values that are given when a run begins.
+    /// Values that are given when a run starts.
     #[serde(default)]
     pub inputs: BTreeMap<String, Input>,
-    /// Where the work of a run happens.
     #[serde(default)]
     pub worktree: Worktree,
     /// Which questions may be answered without a person.
     #[serde(default)]
     pub policy: Policy,
-    /// What an EXECUTION-SPEC says beyond phases and tasks.
+    /// The content of an EXECUTION-SPEC beyond phases and tasks.
     #[serde(default)]
     pub pipeline: Option<Box<Pipeline>>,
-    /// The plans that it was made from.
+    /// The plans from which the workflow was compiled.
     #[serde(default)]
     pub plans: Vec<PlanPart>,
-    /// The shell that runs commands, where neither the task or gate nor its phase says which.
+    /// The shell for commands, unless the task, gate or phase sets one.
     #[serde(default)]
     pub shell: Option<Shell>,
 }
 
-/// How phases choose what runs.
+/// How a phase chooses the tasks to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// What is listed, then the main script.
+    /// The listed tasks, then the main script.
     #[default]
     Strict,
-    /// The main script; suggestions are told to it.
+    /// The main script, which sees the suggested agents.
     Loose,
-    /// What is always listed, then what a script returns.
+    /// The tasks that are always listed, then those that a script returns.
     Adaptive,
 }
 
 impl Mode {
-    /// The word for it in a workflow file.
+    /// The name in a workflow file.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Strict => "strict",
@@ -111,117 +105,106 @@ impl Mode {
     }
 }
 
-/// One step of a workflow: tasks, then gates, then perhaps a checkpoint.
+/// A step of a workflow: tasks, then gates, then an optional checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Unique in the workflow.
     pub id: PhaseId,
-    /// What people call it; the id when absent.
+    /// The display name; the id if absent.
     pub name: Option<String>,
-    /// What it is for.
     pub description: Option<String>,
-    /// Its tasks, in the order of the file; a main script is the task `main`, which needs all others.
+    /// In file order. A main script is the task `main`, which needs all others.
     pub tasks: Vec<Task>,
-    /// Automatic checks after the tasks, run in this order.
+    /// Automatic checks after the tasks, in the order in which they run.
     pub gates: Vec<Gate>,
-    /// Where a person decides, after the gates.
+    /// The decision of a person, after the gates.
     pub checkpoint: Option<Checkpoint>,
-    /// Whether the first failure ends the tasks under way, instead of letting them finish.
+    /// Whether the first failure stops the running tasks, instead of letting them finish.
     pub fail_fast: bool,
-    /// How it chooses what runs; as the workflow says when absent.
+    /// Overrides the mode of the workflow.
     #[serde(default)]
     pub execution_mode: Option<Mode>,
-    /// Looks whether its work is whole.
+    /// Checks whether the work of the phase is complete.
     #[serde(default)]
     pub gap_check: Option<GapCheck>,
-    /// Skills that its agents are told to use.
+    /// Skills that its agents should use.
     #[serde(default)]
     pub skills: Vec<String>,
-    /// Types of agents that its main script is told about.
+    /// Agent types that are suggested to its main script.
     #[serde(default)]
     pub suggested: Vec<String>,
     /// How much its agents together may use before a person is asked.
     #[serde(default)]
     pub budget: Budget,
-    /// Values that go before those of the run.
+    /// Values that override those of the run.
     #[serde(default)]
     pub vars: BTreeMap<String, Value>,
-    /// Whether its tasks follow each other.
+    /// Whether each task needs the one before it.
     #[serde(default)]
     pub sequential: bool,
-    /// The shell of its tasks and gates that do not say which.
+    /// The shell for its tasks and gates that do not set one.
     #[serde(default)]
     pub shell: Option<Shell>,
 }
 
-/// One unit of work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredTask", into = "StoredTask")]
 pub struct Task {
-    /// Unique in the phase.
     pub id: TaskId,
-    /// What people call it; the id when absent.
+    /// The display name; the id if absent.
     pub name: Option<String>,
     /// The tasks of the same phase that must be done first.
     pub needs: Vec<TaskId>,
-    /// What it does.
     pub work: Work,
-    /// How long one attempt may take.
+    /// The maximum duration of one attempt.
     pub timeout: Option<Duration>,
-    /// How often a failing task is tried.
     pub retry: Retry,
-    /// What happens to an attempt that was cut off.
+    /// What happens to an interrupted attempt.
     pub on_interrupt: OnInterrupt,
-    /// What happens when the last try failed.
+    /// What happens when the last attempt has failed.
     pub on_fail: OnFail,
-    /// Files it must leave behind, inside the output directory; templates.
+    /// Templates for the files that it must write to the output directory.
     pub outputs: Vec<String>,
-    /// Environment variables for it; the values are templates.
+    /// The values are templates.
     pub env: BTreeMap<String, String>,
-    /// Names of the secrets that reach it.
+    /// The names of the secrets that it receives.
     pub secrets: Vec<String>,
-    /// Where it runs, under the root; a template.
+    /// A template for the working directory, relative to the root.
     pub dir: Option<String>,
-    /// When given, it is left out unless this is true.
+    /// If present, the task is left out unless this is true.
     pub when: Option<Script>,
-    /// When it may start, as far as others are concerned.
+    /// How many of its dependencies must be done before it starts.
     pub join: Join,
-    /// When given, it is done once for each item of a list.
+    /// If present, the task runs once per item of a list.
     pub for_each: Option<ForEach>,
-    /// When given, it is done until this holds.
+    /// If present, the task repeats until this holds.
     pub until: Option<Until>,
-    /// Whether the run goes on when it has failed for good.
+    /// Whether the run continues after the task has failed for good.
     pub continue_on_error: bool,
     /// How much its agent may use before a person is asked.
     pub budget: Budget,
-    /// Where its work happens.
     pub worktree: Worktree,
-    /// How what it changed is committed with git when it is done; it is not where this is absent.
+    /// How its changes are committed with git when it is done. They are not committed if absent.
     pub commit: Option<Commit>,
-    /// The shell that runs its commands.
     pub shell: Option<Shell>,
 }
 
-/// What a task does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// A shell command; a template whose values are quoted for the shell.
+    /// A shell command: a template whose values are quoted for the shell.
     Run(String),
     /// A JavaScript function body.
     Script(Script),
-    /// Nothing: a join, or a stand-in in tests.
+    /// Nothing: a join, or a placeholder in tests.
     Pass,
-    /// Something that an agent does.
     Agent(Box<AgentWork>),
-    /// A JavaScript function body that returns the agents that shall work.
+    /// A JavaScript function body that returns the agents to start.
     Adaptive(Script),
-    /// A question to a person.
     Checkpoint(Box<Checkpoint>),
 }
 
 impl Work {
-    /// The word for it in a workflow file.
+    /// The name in a workflow file.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Run(_) => "run",
@@ -234,35 +217,33 @@ impl Work {
     }
 }
 
-/// JavaScript, parsed once for errors and for what it reads.
+/// JavaScript, parsed once to find errors and the parts of the context that it reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script {
-    /// The source text.
     pub source: String,
-    /// The parts of the context that it reads.
     pub reads: Reads,
-    /// The line of the workflow file on which the source begins, counted from 1: its line `n` stands on `line + n - 1`.
-    /// Zero when that is not known.
+    /// The line of the workflow file on which the source starts, counted from 1: line `n` of the source is line `line + n - 1` of
+    /// the file. Zero if unknown.
     #[serde(default)]
     pub line: u32,
 }
 
-/// The parts of the context that a script can touch, found in its syntax tree, so that only these are sent to it.
+/// The parts of the context that a script can read, found in its syntax tree, so that only these are sent to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reads {
-    /// It uses `context` in a way that may reach anything.
+    /// The script uses `context` in a way that may reach anything.
     All,
-    /// Only these parts, such as `vars.big`, `feature` or `outputs.build`; nothing when empty.
+    /// Only these parts, such as `vars.big`, `feature` or `outputs.build`.
     Parts(BTreeSet<String>),
 }
 
-/// How often a failing task is tried.
+/// How often a failing task is attempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// Tries in all, the first included.
+    /// All attempts, including the first.
     pub attempts: u32,
-    /// How long to wait before the second try; doubled before each further one.
+    /// The delay before the second attempt; doubled before each further one.
     pub backoff: Duration,
 }
 
@@ -272,11 +253,10 @@ impl Default for Retry {
     }
 }
 
-/// What happens to an attempt that was cut off by a crash or a signal.
+/// What happens to an attempt that was interrupted by a crash or a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInterrupt {
-    /// It runs again.
     Rerun,
     /// A person decides.
     Ask,
@@ -288,60 +268,53 @@ pub enum OnInterrupt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFail {
-    /// The run fails; resuming it tries again.
+    /// The run fails. Resuming it retries the task or gate.
     #[default]
     Fail,
     /// A person decides.
     Ask,
-    /// The phase runs again, a few times; then a person decides.
+    /// The phase is repeated a few times; then a person decides.
     Repeat,
 }
 
 /// An automatic check: a command that must succeed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Unique in the phase.
     pub id: GateId,
-    /// The shell command; a template.
+    /// A template.
     pub run: String,
-    /// How long it may take.
     pub timeout: Option<Duration>,
-    /// What happens when it fails.
     pub on_fail: OnFail,
-    /// Environment variables for it; the values are templates.
+    /// The values are templates.
     pub env: BTreeMap<String, String>,
-    /// Names of the secrets that reach it.
+    /// The names of the secrets that it receives.
     pub secrets: Vec<String>,
-    /// Where it runs, under the root; a template.
+    /// A template for the working directory, relative to the root.
     pub dir: Option<String>,
-    /// The task of its phase that it follows, and that tasks which need that one wait for too; all tasks when absent.
+    /// The task of the phase after which the gate runs; dependents of that task wait for the gate too. All tasks if absent.
     #[serde(default)]
     pub task: Option<TaskId>,
-    /// What people call it; the id when absent.
+    /// The display name; the id if absent.
     #[serde(default)]
     pub title: Option<String>,
-    /// The shell that runs it.
     #[serde(default)]
     pub shell: Option<Shell>,
 }
 
-/// Where a person decides.
+/// A question to a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// When given, the checkpoint is shown only if this is true.
+    /// If present, the checkpoint is shown only if this is true.
     pub condition: Option<Script>,
-    /// What happens when the condition cannot be evaluated.
     pub on_condition_error: OnConditionError,
-    /// The question; a template.
+    /// A template.
     pub prompt: String,
-    /// The files that the decision is about; templates.
+    /// Templates for the files that the answer is bound to.
     pub show_files: Vec<String>,
-    /// What may be answered.
     pub options: Vec<Choice>,
-    /// What is asked, where that is more than the prompt.
+    /// The full question, if there is more to it than the prompt.
     #[serde(default)]
     pub question: Option<Question>,
-    /// How it waits for its answer.
     #[serde(default)]
     pub waits: WaitSettings,
     /// The git change that the decision is about.
@@ -350,45 +323,43 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The word for what it asks.
+    /// The name of its kind of question.
     pub fn word(&self) -> &'static str {
         self.question.as_ref().map_or("checkpoint", Question::word)
     }
 }
 
-/// What happens when a condition cannot be evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConditionError {
-    /// The checkpoint is shown, with the error on it.
+    /// The checkpoint is shown with the error.
     #[default]
     Show,
-    /// The checkpoint is passed over; the error is kept as a warning.
+    /// The checkpoint is skipped, and the error becomes a warning.
     Skip,
 }
 
-/// Where a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SecretSource {
     /// An environment variable of Lockgate's own process.
     Env(String),
-    /// What a command prints, less its last line break.
+    /// The output of a command, without its last line break.
     Command(String),
 }
 
 impl Workflow {
-    /// Whether the work of a task is committed.
+    /// Whether any task commits its work.
     pub fn commits(&self) -> bool {
         self.phases.iter().any(Phase::commits)
     }
 
-    /// Where in the order a phase stands.
+    /// The index of a phase.
     pub fn position(&self, phase: &str) -> Option<usize> {
         self.phases.iter().position(|candidate| candidate.id.as_str() == phase)
     }
 
-    /// Takes over what a policy says where the workflow says nothing itself. Who lets a pipeline go on is a setting of its own.
+    /// Adopts a policy where the workflow does not set one. The checkpoints of a pipeline have their own setting.
     pub fn apply_policy(&mut self, policy: &Policy) {
         let Policy { checkpoint, verify, decision, collect_phase } = policy.clone();
         if self.pipeline.is_none() {
@@ -402,19 +373,18 @@ impl Workflow {
         }
     }
 
-    /// The shell of a task or gate of a phase, given what it says itself; none where nothing says which.
+    /// The shell for a task or gate of a phase, given its own setting; `None` if no shell is set anywhere.
     pub fn shell_in<'w>(&'w self, phase: &'w Phase, own: Option<&'w Shell>) -> Option<&'w Shell> {
         own.or(phase.shell.as_ref()).or(self.shell.as_ref())
     }
 
-    /// A phase by its id.
     pub fn phase(&self, phase: &str) -> Option<&Phase> {
         self.phases.iter().find(|candidate| candidate.id.as_str() == phase)
     }
 }
 
 impl Gate {
-    /// A gate that says nothing but what it runs.
+    /// A gate with default settings.
     pub fn new(id: GateId, run: String) -> Self {
         Self {
             id,
@@ -430,14 +400,13 @@ impl Gate {
         }
     }
 
-    /// What people call it.
     pub fn title(&self) -> &str {
         self.title.as_deref().unwrap_or(self.id.as_str())
     }
 }
 
 impl Task {
-    /// A task that says nothing but what it does.
+    /// A task with default settings.
     pub fn new(id: TaskId, work: Work) -> Self {
         let on_interrupt = match &work {
             Work::Run(_) | Work::Agent(_) => OnInterrupt::Ask,
@@ -468,7 +437,7 @@ impl Task {
         }
     }
 
-    /// Its agent's work, where it is an agent's.
+    /// The work of its agent, if it is an agent task.
     pub fn agent(&self) -> Option<&AgentWork> {
         match &self.work {
             Work::Agent(work) => Some(work),
@@ -476,7 +445,7 @@ impl Task {
         }
     }
 
-    /// The question that it is, where it is one.
+    /// Its question, if it is one.
     pub fn checkpoint(&self) -> Option<&Checkpoint> {
         match &self.work {
             Work::Checkpoint(checkpoint) => Some(checkpoint),
@@ -484,12 +453,11 @@ impl Task {
         }
     }
 
-    /// What people call it.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
 
-    /// The files that it is to leave behind, as templates.
+    /// Templates for the files that it is expected to write.
     pub fn expected(&self) -> impl Iterator<Item = &str> {
         let agent = self.agent().and_then(|work| work.output_path.as_deref());
         self.outputs.iter().map(String::as_str).chain(agent)
@@ -497,7 +465,7 @@ impl Task {
 }
 
 impl Phase {
-    /// A phase that does nothing.
+    /// A phase without tasks.
     pub fn new(id: PhaseId) -> Self {
         Self {
             id,
@@ -518,22 +486,20 @@ impl Phase {
         }
     }
 
-    /// What people call it.
     pub fn title(&self) -> &str {
         self.name.as_deref().unwrap_or(self.id.as_str())
     }
 
-    /// Whether the work of a task is committed.
+    /// Whether any task commits its work.
     pub fn commits(&self) -> bool {
         self.tasks.iter().any(|task| task.commit.is_some())
     }
 
-    /// A task by its id.
     pub fn task(&self, task: &str) -> Option<&Task> {
         self.tasks.iter().find(|candidate| candidate.id.as_str() == task)
     }
 
-    /// Some of its tasks, and all that need them, directly or not.
+    /// These tasks and their transitive dependents.
     pub(crate) fn with_dependents(&self, mut tasks: Vec<TaskId>) -> Vec<TaskId> {
         let mut open = tasks.clone();
         while let Some(task) = open.pop() {
@@ -547,13 +513,12 @@ impl Phase {
         tasks
     }
 
-    /// What may be answered at its checkpoints, that of the phase and those among its tasks.
+    /// The options of its checkpoint and of the questions among its tasks.
     pub(crate) fn choices(&self) -> impl Iterator<Item = &Choice> {
         let tasks = self.tasks.iter().filter_map(|task| task.checkpoint());
         self.checkpoint.iter().chain(tasks).flat_map(|checkpoint| &checkpoint.options)
     }
 
-    /// The same, to be changed.
     pub(crate) fn choices_mut(&mut self) -> impl Iterator<Item = &mut Choice> {
         let tasks = self.tasks.iter_mut().filter_map(|task| match &mut task.work {
             Work::Checkpoint(checkpoint) => Some(&mut **checkpoint),
@@ -562,7 +527,6 @@ impl Phase {
         self.checkpoint.iter_mut().chain(tasks).flat_map(|checkpoint| &mut checkpoint.options)
     }
 
-    /// A gate by its id.
     pub fn gate(&self, gate: &str) -> Option<&Gate> {
         self.gates.iter().find(|candidate| candidate.id.as_str() == gate)
     }

@@ -1,22 +1,22 @@
-//! Whole documents with `{{…}}` in them: what is written at the end of a run, and prompts kept in files.
+//! Whole documents with `{{…}}` in them: the finalization's template, and prompts in files.
 //!
-//! They are lenient where [`super::render`] is strict: a path that leads nowhere gives nothing, because a document tells
-//! of what there is. They can repeat and leave out:
+//! They are lenient where [`super::render`] is strict: a path that does not exist renders as nothing. They also have loops and
+//! conditions:
 //!
-//! | written | gives |
+//! | written | renders |
 //! | --- | --- |
 //! | `{{path}}`, `{{{path}}}`, `{{&path}}` | the value; never escaped, since documents are not web pages |
-//! | `{{.}}`, `{{this}}`, `{{this.name}}` | the item at hand, or what is in it |
-//! | `{{#path}}…{{/path}}` | once for each item of a list; else once if there is something, and that is the item at hand |
-//! | `{{^path}}…{{/path}}`, `{{#unless path}}…{{/unless}}` | once if there is nothing |
-//! | `{{#if path}}`, `{{#if (eq path "text")}}`, `(ne …)` | once if that holds |
-//! | `{{#each path}}…{{/each}}` | once for each item; `{{@index}}`, `{{@first}}` and `{{@last}}` tell which |
-//! | `{{else}}`, `{{^}}`, `{{else if path}}` | what is given otherwise |
+//! | `{{.}}`, `{{this}}`, `{{this.name}}` | the current item, or a member of it |
+//! | `{{#path}}…{{/path}}` | once per item of a list; otherwise once if the value is not empty, with the value as the current item |
+//! | `{{^path}}…{{/path}}`, `{{#unless path}}…{{/unless}}` | once if the value is empty |
+//! | `{{#if path}}`, `{{#if (eq path "text")}}`, `(ne …)` | once if the condition is true |
+//! | `{{#each path}}…{{/each}}` | once per item; `{{@index}}`, `{{@first}}` and `{{@last}}` give its position |
+//! | `{{else}}`, `{{^}}`, `{{else if path}}` | the alternative |
 //! | `{{! …}}`, `{{!-- … --}}` | nothing |
-//! | `\{{` | the braces themselves |
+//! | `\{{` | a literal `{{` |
 //!
-//! There is nothing where a value is absent, null, false, 0, or an empty text or list. A name is looked for in the item
-//! at hand, then in what encloses it. A tag that stands alone on its line takes the line away, unless it gives a value.
+//! A value is empty if it is absent, null, false, 0, or an empty text or list. A name is looked up in the current item, then in
+//! the enclosing ones. A tag alone on its line removes the line, unless it renders a value.
 
 mod parse;
 
@@ -26,17 +26,17 @@ use parse::{Condition, Kind, Node, Operand, Section, Subject};
 use serde_json::Value;
 use std::ops::Range;
 
-/// A document filled in is no longer than this.
+/// The maximum size of a rendered document.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
-/// Sections may be nested this deeply.
+/// The maximum nesting depth of sections.
 pub const MAX_NESTING: usize = 100;
-/// So many parts and look-ups are done before a document is given up: sections that repeat inside each other multiply.
+/// The maximum number of parts and lookups in one document, because nested loops multiply.
 const MAX_STEPS: usize = 10_000_000;
 
 static TRUE: Value = Value::Bool(true);
 static FALSE: Value = Value::Bool(false);
 
-/// Fills in a document. What it names and the values do not have is left out.
+/// Renders a document. Paths that do not exist render as nothing.
 pub fn render_document(template: &str, values: &Value) -> Result<String, TemplateError> {
     if !template.contains("{{") {
         return Ok(template.to_owned());
@@ -55,16 +55,16 @@ pub fn render_document(template: &str, values: &Value) -> Result<String, Templat
     Ok(renderer.filled)
 }
 
-/// Everything that is wrong with a document, whatever the values will be, in the order of its places.
+/// All errors of a document that do not depend on the values, sorted by position.
 pub fn check_document(template: &str) -> Vec<TemplateError> {
     parse::parse(template).1
 }
 
-/// An item at hand, within the others.
+/// The current item, within the enclosing ones.
 #[derive(Clone, Copy)]
 struct Scope<'v> {
     value: Found<'v>,
-    /// Where it stands in its list.
+    /// Its position in the list.
     place: Option<Place>,
 }
 
@@ -75,11 +75,11 @@ struct Place {
 }
 
 struct Renderer<'v> {
-    /// The innermost is the last; the first is all the values.
+    /// The last one is the innermost; the first one contains all values.
     scopes: Vec<Scope<'v>>,
     filled: String,
     steps: usize,
-    /// The tag that opened the section at hand, for what is told about it.
+    /// The tag that opened the current section, for error messages.
     section: Range<usize>,
 }
 
@@ -101,7 +101,7 @@ impl<'v> Renderer<'v> {
                 }
             }
             if self.filled.len() > MAX_DOCUMENT_BYTES {
-                let message = format!("the document grows beyond {} MB", MAX_DOCUMENT_BYTES >> 20);
+                let message = format!("the document is larger than {} MB", MAX_DOCUMENT_BYTES >> 20);
                 return Err(self.too_much(message));
             }
         }
@@ -113,7 +113,7 @@ impl<'v> Renderer<'v> {
             Kind::Scope(subject) => match self.find(subject)? {
                 Some(Found::Value(Value::Array(items))) => self.write_items(section, items.len(), items),
                 found if !is_something(found) => self.write_all(&section.otherwise),
-                // What is only true has no names and no text of its own.
+                // A boolean has no members and no text of its own.
                 None | Some(Found::Value(Value::Bool(_))) => self.write_all(&section.body),
                 Some(value) => self.write_item(section, Scope { value, place: None }),
             },
@@ -189,9 +189,9 @@ impl<'v> Renderer<'v> {
             Subject::Path(path) => {
                 for depth in (0..self.scopes.len()).rev() {
                     self.take_step()?;
-                    // The innermost that has the first name is meant, also if it has not the rest.
+                    // The innermost scope that has the first name is used, even if it lacks the rest of the path.
                     if let Found::Value(value) = self.scopes[depth].value
-                        && path.begins_in(value)
+                        && path.starts_in(value)
                     {
                         return Ok(path.find(value));
                     }
@@ -210,12 +210,12 @@ impl<'v> Renderer<'v> {
     }
 
     fn too_much(&self, message: String) -> TemplateError {
-        let help = "sections that repeat inside each other multiply; name the list of the item at hand with {{#this.list}}";
+        let help = "nested loops multiply; refer to a list of the current item with {{#this.list}}";
         TemplateError { message, span: self.section.clone(), help: Some(help.into()) }
     }
 }
 
-/// Whether there is something for a section to tell of.
+/// Whether a value is not empty.
 fn is_something(found: Option<Found<'_>>) -> bool {
     match found {
         None | Some(Found::Value(Value::Null)) => false,

@@ -1,14 +1,14 @@
-//! Values that a second shell reads: `sh -c "… {{x}}"`, `eval {{x}}`, `ssh host "… {{x}}"`, `… {{x}} | sh`.
+//! Values that a nested shell reads: `sh -c "… {{x}}"`, `eval {{x}}`, `ssh host "… {{x}}"`, `… {{x}} | sh`.
 //!
-//! A value is quoted for the shell that runs the command. Whatever that shell hands to another one as code is read a second time,
-//! without any quotes, so such a value could be run as a command.
+//! A value is quoted for the shell that runs the command. If that shell passes it on as code, another one reads it a second time,
+//! without quotes, and could run it as a command.
 
 use std::ops::Range;
 
-/// Shells, by the name of their program.
+/// Shells, by program name.
 const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "fish", "busybox"];
 
-/// Programs that run the argument of an option as code, with that option's letter.
+/// Programs that run the argument of an option as code, with the letter of that option.
 const RUN_CODE: [(&str, &str); 11] = [
     ("su", "c"),
     ("runuser", "c"),
@@ -23,15 +23,14 @@ const RUN_CODE: [(&str, &str); 11] = [
     ("osascript", "e"),
 ];
 
-/// Options of `ssh` that have a value of their own.
+/// Options of `ssh` that take a value.
 const SSH_VALUES: &str = "BbcDEeFIiJLlmOopQRSWw";
 
-/// Something in a command that is read as code once more.
+/// A part of a command that is read as code by a nested shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Code {
-    /// Where it is.
     pub(super) span: Range<usize>,
-    /// What reads it: `sh -c`, `eval`.
+    /// The program that reads it: `sh -c`, `eval`.
     pub(super) reader: String,
 }
 
@@ -94,20 +93,20 @@ fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Whether what follows these words is the name of a program: assignments and programs that start others may precede it.
+/// Whether the word after these is the name of a program. Assignments and programs that start others may precede it.
 fn starts_command(before: &[Word]) -> bool {
     const STARTERS: [&str; 14] =
         ["sudo", "env", "exec", "command", "builtin", "time", "nice", "nohup", "then", "do", "else", "!", "{", "if"];
     before.iter().all(|word| STARTERS.contains(&word.text.as_str()) || word.text.starts_with('-') || word.text.contains('='))
 }
 
-/// The argument of an option such as `-c`, alone or at the end of several letters: `-lc`.
+/// The argument of an option such as `-c`, alone or at the end of combined letters: `-lc`.
 fn script_of<'w>(rest: &'w [Word], letter: &str, anywhere: bool) -> Option<&'w Word> {
     let names = |word: &Word| {
         word.text.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains(letter))
             || matches!((letter, word.text.as_str()), ("c", "--command") | ("e", "--eval"))
     };
-    // What follows a script file belongs to that script; `su` has a user before its options.
+    // Arguments after a script file belong to that script; `su` has a user before its options.
     let has_value = |before: &Word| matches!(before.text.as_str(), "-o" | "+o" | "-O" | "+O" | "-W" | "-X" | "-u");
     let is_option = |at: usize| rest[at].text.starts_with(['-', '+']) || (at > 0 && has_value(&rest[at - 1]));
     let option = (0..rest.len()).take_while(|at| anywhere || is_option(*at)).find(|at| names(&rest[*at]))?;
@@ -115,7 +114,7 @@ fn script_of<'w>(rest: &'w [Word], letter: &str, anywhere: bool) -> Option<&'w W
     rest[option + 1..].iter().find(|word| !word.text.starts_with('-'))
 }
 
-/// What `ssh` hands to the shell of the other machine: everything after the host.
+/// The words that `ssh` passes to the remote shell: everything after the host.
 fn after_host(words: &[Word]) -> &[Word] {
     let mut at = 0;
     while let Some(letters) = words.get(at).and_then(|word| word.text.strip_prefix('-')) {
@@ -125,12 +124,12 @@ fn after_host(words: &[Word]) -> &[Word] {
     words.get(at + 1..).unwrap_or_default()
 }
 
-/// Whether a member of a pipe runs what it reads, and what that member is called.
+/// The name of a pipe member, if it runs its input as code.
 fn reads_code(words: &[Word]) -> Option<String> {
     let at = words.iter().position(|word| SHELLS.contains(&base_name(&word.text)));
     let is_ssh = |word: &Word| base_name(&word.text) == "ssh";
     let Some(at) = at else {
-        // Without a command, the shell of the other machine reads its input.
+        // Without a command, the remote shell reads its input.
         let ssh = words.iter().position(is_ssh).filter(|at| starts_command(&words[..*at]))?;
         return after_host(&words[ssh + 1..]).is_empty().then(|| "ssh".to_owned());
     };
@@ -142,7 +141,7 @@ fn reads_code(words: &[Word]) -> Option<String> {
         }
         Some(_) => None,
         None if xargs || !(starts_command(&words[..at]) || words[..at].iter().any(is_ssh)) => None,
-        // A file after it is the script; then the input is only what that reads.
+        // A file argument is the script; the input is then only data for it.
         None => rest.iter().all(|word| word.text.starts_with('-')).then(|| name.to_owned()).or_else(|| {
             let reads_input = rest.iter().take_while(|word| word.text != "--").any(|word| word.text == "-s");
             reads_input.then(|| format!("{name} -s"))
@@ -150,7 +149,7 @@ fn reads_code(words: &[Word]) -> Option<String> {
     }
 }
 
-/// The commands of a text, pipe by pipe, each as its words. What is not understood is left out.
+/// The commands of a text, pipe by pipe, each as its words. Unsupported syntax is skipped.
 fn pipelines(command: &str) -> Vec<Vec<Vec<Word>>> {
     let mut reading = Reading { done: Vec::new(), pipe: Vec::new(), words: Vec::new(), word: None };
     let mut delimiters: Vec<String> = Vec::new();
@@ -217,7 +216,7 @@ fn pipelines(command: &str) -> Vec<Vec<Vec<Word>>> {
     reading.done
 }
 
-/// Passes over the bodies of here-documents that the line before started.
+/// Skips the bodies of here-documents that the previous line started.
 fn skip_here_documents(command: &str, signs: &mut std::iter::Peekable<std::str::CharIndices<'_>>, delimiters: &mut Vec<String>) {
     for delimiter in delimiters.drain(..) {
         while let Some((at, _)) = signs.peek().copied() {
@@ -231,7 +230,6 @@ fn skip_here_documents(command: &str, signs: &mut std::iter::Peekable<std::str::
     }
 }
 
-/// What was read so far.
 struct Reading {
     done: Vec<Vec<Vec<Word>>>,
     pipe: Vec<Vec<Word>>,

@@ -6,22 +6,21 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A path, never empty.
+/// A path; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     segments: Vec<String>,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy)]
 pub(super) enum Found<'v> {
-    /// Something that is there.
     Value(&'v Value),
-    /// How long a list or text is.
+    /// The length of a list or text.
     Length(usize),
 }
 
-/// What the inside of a tag begins with, up to the first `.` or `[`; empty when something else follows it.
+/// The root of a tag's content, up to the first `.` or `[`; empty if anything else follows it.
 pub(super) fn root_of(inner: &str) -> &str {
     let inner = inner.trim();
     let end = inner.find(|character: char| !is_name(character)).unwrap_or(inner.len());
@@ -29,7 +28,7 @@ pub(super) fn root_of(inner: &str) -> &str {
 }
 
 impl Path {
-    /// Reads what stands between the braces.
+    /// Parses the content between the braces.
     pub(super) fn parse(inner: &str) -> Option<Self> {
         let mut rest = inner.trim();
         let mut segments = Vec::new();
@@ -52,22 +51,22 @@ impl Path {
         }
     }
 
-    /// What it begins with.
+    /// The first name.
     pub(super) fn root(&self) -> &str {
         &self.segments[0]
     }
 
-    /// What follows its first name, if anything does.
+    /// The path without its first name, if anything is left.
     pub(super) fn without_root(&self) -> Option<Self> {
         (self.segments.len() > 1).then(|| Self { segments: self.segments[1..].to_vec() })
     }
 
     /// Whether these values have its first name.
-    pub(super) fn begins_in(&self, values: &Value) -> bool {
+    pub(super) fn starts_in(&self, values: &Value) -> bool {
         step(values, self.root()).is_some()
     }
 
-    /// What it leads to in these values.
+    /// Looks up the path in these values.
     pub(super) fn find<'v>(&self, values: &'v Value) -> Option<Found<'v>> {
         let mut at = values;
         for (position, segment) in self.segments.iter().enumerate() {
@@ -86,7 +85,7 @@ impl Path {
         Some(Found::Value(at))
     }
 
-    /// The variable that it names: `name` of `vars.name`.
+    /// The variable: `name` of `vars.name`.
     pub(super) fn variable(&self) -> Option<&str> {
         match self.segments.as_slice() {
             [vars, name, ..] if vars == "vars" => Some(name),
@@ -95,7 +94,7 @@ impl Path {
         }
     }
 
-    /// What it needs to be there, besides values that are always there.
+    /// What must exist for the path to have a value, besides values that always exist.
     pub(super) fn reference(&self) -> Option<Reference> {
         let segments = match self.segments.split_first() {
             Some((context, rest)) if context == "context" => rest,
@@ -111,12 +110,11 @@ impl Path {
         }
     }
 
-    /// Whether it is one of these.
     pub(super) fn is_one_of(&self, paths: &[[&str; 2]]) -> bool {
         paths.iter().any(|path| self.segments == path)
     }
 
-    /// What would mend a path that leads nowhere in these values: one that is nearly the same, else what there is.
+    /// The help for a path that does not exist in these values: a similar one, or else the existing ones.
     pub(super) fn help(&self, values: &Value) -> Option<String> {
         if let Some(near) = self.nearest(values) {
             return Some(format!("did you mean `{near}`?"));
@@ -129,9 +127,9 @@ impl Path {
                     let known = suggest::known(map.keys().map(String::as_str));
                     let before = Self { segments: self.segments[..position].to_vec() };
                     return match (position, known) {
-                        (0, known) => known.map(|known| format!("a path here begins with {known}")),
+                        (0, known) => known.map(|known| format!("a path here starts with {known}")),
                         (_, Some(known)) => Some(format!("`{before}` has {known}")),
-                        (_, None) => Some(format!("`{before}` has nothing in it")),
+                        (_, None) => Some(format!("`{before}` is empty")),
                     };
                 }
                 (None, _) => return None,
@@ -140,7 +138,7 @@ impl Path {
         None
     }
 
-    /// A path that is there and nearly the same.
+    /// An existing path that is similar.
     fn nearest(&self, values: &Value) -> Option<String> {
         let mut at = values;
         for (position, segment) in self.segments.iter().enumerate() {
@@ -172,7 +170,7 @@ fn is_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '-' | '$')
 }
 
-/// Reads `0]`, `'name']` or `"name"]`.
+/// Parses `0]`, `'name']` or `"name"]`.
 fn index(inside: &str) -> Option<(&str, &str)> {
     let inside = inside.trim_start();
     for quote in ['\'', '"'] {
@@ -200,7 +198,7 @@ impl fmt::Display for Path {
 }
 
 impl Found<'_> {
-    /// The value as text: text as it is, nothing as nothing, lists and maps as JSON.
+    /// The value as text: text unchanged, null as empty text, lists and maps as JSON.
     pub(super) fn text(&self) -> Cow<'_, str> {
         match self {
             Self::Value(Value::String(text)) => Cow::Borrowed(text),
@@ -212,7 +210,6 @@ impl Found<'_> {
         }
     }
 
-    /// Writes the value as text.
     pub(super) fn write(&self, to: &mut String) {
         to.push_str(&self.text());
     }

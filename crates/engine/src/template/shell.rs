@@ -1,15 +1,15 @@
-//! Where in a shell command a value stands, so that it can be quoted to stay one piece of text.
+//! The quoting context of a value in a shell command, so that it can be quoted to stay one piece of text.
 //!
-//! Single quotes around a value that stands inside double quotes would protect nothing, so the scanner follows the
-//! quotes of the command. Where it cannot follow them (here-documents, backquotes, `$'…'`, commands inside double
-//! quotes) it says so, and the template is refused: a value that might be run as code is never written.
+//! Single quotes around a value inside double quotes would protect nothing, so the scanner follows the quotes of the command. If
+//! it cannot follow them (here-documents, backquotes, `$'…'`, commands inside double quotes), it reports that, and the template
+//! is refused: a value that might be run as code is never inserted.
 
 use std::ops::Range;
 
-/// Where a value stands.
+/// The quoting context of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Not in a shell command at all.
+    /// Not in a shell command.
     Text,
     /// Outside quotes.
     Word,
@@ -26,7 +26,7 @@ pub(super) fn write_word(value: &str, to: &mut String) {
     to.push('\'');
 }
 
-/// Writes a value where single quotes are open already.
+/// Writes a value inside open single quotes.
 pub(super) fn write_in_single_quotes(value: &str, to: &mut String) {
     for character in value.chars() {
         match character {
@@ -36,7 +36,7 @@ pub(super) fn write_in_single_quotes(value: &str, to: &mut String) {
     }
 }
 
-/// Writes a value where double quotes are open already.
+/// Writes a value inside open double quotes.
 pub(super) fn write_in_double_quotes(value: &str, to: &mut String) {
     for character in value.chars() {
         if matches!(character, '\\' | '"' | '$' | '`') {
@@ -48,25 +48,25 @@ pub(super) fn write_in_double_quotes(value: &str, to: &mut String) {
 
 const INSIDE_EXPANSION: &str = "inside a `${…}`";
 
-/// A tag stands where nobody can say how its value must be quoted.
+/// A tag whose quoting context is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub(super) struct Unplaceable {
-    /// Where it stands, as it completes "a value cannot stand …".
+    /// Where the tag is. Completes "the tag is …".
     reason: &'static str,
 }
 
-/// Follows the quotes of a command from its start; asked for places in order.
+/// Follows the quotes of a command from its start. Positions must be requested in order.
 pub(super) struct Scanner<'t> {
     command: &'t str,
     at: usize,
     state: State,
     here_documents: Vec<HereDocument>,
-    /// How many `${` outside quotes are open.
+    /// The number of open `${` outside quotes.
     expansions: usize,
-    /// What was last passed over as a whole.
+    /// A description of the construct that was last skipped as a whole.
     passed: &'static str,
-    /// Where the last character after a backslash ended.
+    /// The end of the last escaped character.
     escaped_to: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ enum State {
     Single,
     Double,
     Comment,
-    /// What follows cannot be told apart any more, and why.
+    /// The rest cannot be interpreted, for this reason.
     Lost(&'static str),
 }
 
@@ -90,13 +90,13 @@ impl<'t> Scanner<'t> {
         Self { command, at: 0, state: State::Plain, here_documents: Vec::new(), expansions: 0, passed: "", escaped_to: None }
     }
 
-    /// Where the tag at this span stands: nowhere in a comment, or a reason why nobody can say.
+    /// The context of the tag at this span: `None` in a comment, or the reason why it is unknown.
     pub(super) fn place(&mut self, tag: Range<usize>) -> Result<Option<Place>, Unplaceable> {
         while self.at < tag.start {
             self.step();
         }
         if self.at > tag.start {
-            // What was passed over as a whole holds the tag.
+            // The tag is inside a construct that was skipped as a whole.
             return match self.state {
                 State::Lost(reason) => Err(Unplaceable { reason }),
                 State::Plain | State::Single | State::Double | State::Comment => Err(Unplaceable { reason: self.passed }),
@@ -156,23 +156,24 @@ impl<'t> Scanner<'t> {
                     length = 2;
                 }
                 '}' if self.expansions > 0 => self.expansions -= 1,
-                // Inside `${…}` none of these means what it means elsewhere.
+                // Inside `${…}` none of these has its usual meaning.
                 '$' if self.expansions > 0 && rest.starts_with("$(") => self.state = State::Lost(INSIDE_EXPANSION),
                 '#' if self.expansions > 0 => {}
                 '<' | '\n' if self.expansions > 0 => self.state = State::Lost(INSIDE_EXPANSION),
-                // Not POSIX, and bash goes on with the next line, wherever that is, when it finds an error in it.
+                // Not POSIX. On an error in it, bash continues with the next line, wherever that is.
                 '=' if rest.starts_with("=(") => self.state = State::Lost("in or after a list `x=(…)`"),
-                // After a subshell a comment, after `$(…)` a part of the word.
+                // After a subshell this is a comment, after `$(…)` a part of the word.
                 '#' if self.command[..self.at].ends_with(')') => self.state = State::Lost("after `)#`"),
-                // After an operator that wants a word, a comment, and so an error on which bash goes on with the next line.
+                // After an operator that requires a word this is a comment. It causes an error, after which bash continues with
+                // the next line.
                 '#' if self.command[..self.at].ends_with(['<', '>']) => self.state = State::Lost("after `>#`"),
-                // A word that goes on from the line before, or a new one: that depends on what stood there.
+                // Either the continuation of a word on the line before, or a new word: that depends on that line.
                 '#' if self.command[..self.at].ends_with("\\\n") => {
-                    self.state = State::Lost("after a `#` at the start of a line that goes on")
+                    self.state = State::Lost("after a `#` at the start of a continued line")
                 }
                 '#' if self.at_word_start() => self.state = State::Comment,
                 '<' if rest.starts_with("<<<") => length = 3,
-                '<' if rest.starts_with("<<") => length = self.begin_here_document(rest),
+                '<' if rest.starts_with("<<") => length = self.start_here_document(rest),
                 '\n' => length = self.pass_here_documents(length),
                 _ => {}
             },
@@ -182,12 +183,12 @@ impl<'t> Scanner<'t> {
 
     fn at_word_start(&self) -> bool {
         let before = self.command[..self.at].chars().next_back();
-        // What stands after a backslash belongs to the word.
+        // An escaped character belongs to the word.
         self.escaped_to != Some(self.at)
             && before.is_none_or(|character| matches!(character, ' ' | '\t' | '\n' | ';' | '&' | '|' | '('))
     }
 
-    /// Passes over the character after a backslash; gives its length.
+    /// Skips the character after a backslash, and returns its length.
     fn pass_escape(&mut self, rest: &str) -> usize {
         self.passed = "after a backslash";
         let length = escaped(rest);
@@ -195,7 +196,7 @@ impl<'t> Scanner<'t> {
         length
     }
 
-    /// Passes over `` `…` `` as a whole.
+    /// Skips `` `…` `` as a whole.
     fn pass_backquotes(&mut self, rest: &str) -> usize {
         self.passed = "inside backquotes";
         let mut at = 1;
@@ -212,7 +213,7 @@ impl<'t> Scanner<'t> {
         self.lose("inside backquotes", rest)
     }
 
-    /// Passes over `$(…)` inside double quotes as a whole, where its end is plain to see.
+    /// Skips `$(…)` inside double quotes as a whole, if its end is obvious.
     fn pass_substitution(&mut self, rest: &str) -> usize {
         self.passed = "inside a `$(…)` inside double quotes";
         let mut depth = 0_usize;
@@ -244,7 +245,7 @@ impl<'t> Scanner<'t> {
         self.lose("inside a `$(…)` inside double quotes", rest)
     }
 
-    /// Passes over `${…}` inside double quotes as a whole, where its end is plain to see.
+    /// Skips `${…}` inside double quotes as a whole, if its end is obvious.
     fn pass_expansion(&mut self, rest: &str) -> usize {
         self.passed = "inside a `${…}`";
         match rest.find('}') {
@@ -253,7 +254,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    fn begin_here_document(&mut self, rest: &str) -> usize {
+    fn start_here_document(&mut self, rest: &str) -> usize {
         self.passed = "in the first line of a here-document";
         let mut after = &rest[2..];
         let strips_tabs = after.starts_with('-');
@@ -269,7 +270,7 @@ impl<'t> Scanner<'t> {
             Some(quote @ ('\'' | '"')) => behind.strip_prefix(quote),
             Some(_) | None => Some(behind),
         };
-        // Anything but a bare or fully quoted word may hide where the word ends.
+        // If the delimiter is not a bare or fully quoted word, its end is unclear.
         match behind {
             Some(behind)
                 if !delimiter.is_empty()
@@ -282,18 +283,18 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Passes over `((…))`, where quotes do not mean what they mean elsewhere, as a whole.
+    /// Skips `((…))`, in which quotes do not have their usual meaning, as a whole.
     fn pass_arithmetic(&mut self, rest: &str) -> usize {
         self.passed = "inside `((…))`";
         let before = &self.command[..self.at];
         let arithmetic = before.ends_with('$') && !before.ends_with("\\$");
         match rest.find("))") {
-            // Without its `$` this may be a subshell in a subshell, with comments and here-documents.
+            // Without its `$` this may be a nested subshell, with comments and here-documents.
             Some(close) if !arithmetic && (rest[..close].contains('#') || rest[..close].contains("<<")) => {
                 self.lose("after `((`", rest)
             }
             Some(close) if !rest[..close].contains(['\'', '"', '`', '\\', '\n']) && !rest[2..close].contains("((") => {
-                // `))` may close more than it seems to where parentheses are left open inside.
+                // `))` may close more than it seems to if parentheses are left open inside.
                 let (opened, closed) = (rest[2..close].matches('(').count(), rest[2..close].matches(')').count());
                 if opened == closed { close + 2 } else { self.lose("after `((…))`", rest) }
             }
@@ -301,7 +302,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// At the end of a line: passes over the bodies of the here-documents that the line began.
+    /// At the end of a line: skips the bodies of the here-documents that the line started.
     fn pass_here_documents(&mut self, newline: usize) -> usize {
         let mut length = newline;
         for document in std::mem::take(&mut self.here_documents) {
@@ -328,12 +329,12 @@ impl<'t> Scanner<'t> {
     }
 }
 
-/// How long the character after a backslash is.
+/// The length of the character after a backslash.
 fn escaped(rest: &str) -> usize {
     rest.chars().nth(1).map_or(0, char::len_utf8)
 }
 
-/// Whether nothing in the inside of a `$(…)` could have hidden a parenthesis from us.
+/// Whether nothing inside a `$(…)` could have hidden a parenthesis.
 fn is_literal(inside: &str) -> bool {
     let tricky = ["case", "<<", "`", "$'", "$\"", "#"];
     let nested_in_quotes = inside.split('"').skip(1).step_by(2).any(|quoted| quoted.contains(['$', '\\', '`']));

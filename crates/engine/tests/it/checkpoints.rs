@@ -1,4 +1,4 @@
-//! Checkpoints: what makes one, what may be answered, and every way to get it wrong.
+//! Checkpoints: what makes one, their options, and every error.
 
 use crate::{diagnostics, in_checkpoint, workflow};
 use lockgate_engine::hold::Action;
@@ -33,13 +33,13 @@ fn a_simple_approval_asks_whether_to_continue() {
 fn without_approval_there_is_no_checkpoint() {
     assert_eq!(checkpoint("approval_required: false"), None);
     let warned = [
-        "8:7 warning disabled-checkpoint: this checkpoint never asks anybody (write `approval_required: true`, or give it a `prompt`)",
+        "8:7 warning disabled-checkpoint: this checkpoint never asks anything (write `approval_required: true`, or give it a `prompt`)",
     ];
     assert_eq!(diagnostics(&in_checkpoint("approval_required: false\ncondition: 1 > 0")), warned);
     assert_eq!(diagnostics(&in_checkpoint("approval_required: false\nshow_files: a.md")), warned);
     assert_eq!(diagnostics(&in_checkpoint("with_feedback: true")), warned);
     let silent = in_checkpoint("").replace("checkpoint:", "checkpoint: {}");
-    let Some(read) = read(&silent).workflow else { panic!("a warning is no error") };
+    let Some(read) = read(&silent).workflow else { panic!("a warning is not an error") };
     assert_eq!(read.phases[1].checkpoint, None);
     assert_eq!(diagnostics(&silent)[0].split(' ').nth(2), Some("disabled-checkpoint:"));
 }
@@ -84,8 +84,8 @@ phases:
   - id: planning
     tasks: [{id: plan, run: ./plan}]
     checkpoint:
-      condition: "context.subagents_spawned > 0"  # only when somebody worked
-      prompt: "Look at what was made?"
+      condition: "context.subagents_spawned > 0"  # only if an agent worked
+      prompt: "Look at the result?"
       with_feedback: true
       show_files:
         - "{{output_dir}}/plan.md"
@@ -110,7 +110,7 @@ phases:
 "#;
     let workflow = workflow(source);
     let checkpoint = workflow.phases[0].checkpoint.clone().expect("a checkpoint");
-    assert_eq!(checkpoint.prompt, "Look at what was made?");
+    assert_eq!(checkpoint.prompt, "Look at the result?");
     assert_eq!(checkpoint.show_files, ["{{output_dir}}/plan.md", "{{output_dir}}/architecture.md"]);
     let condition = checkpoint.condition.clone().expect("a condition");
     assert_eq!(condition.reads, Reads::Parts(["subagents_spawned".to_owned()].into()));
@@ -200,7 +200,7 @@ phases:
     assert_eq!(actions("validation"), [Action::RepeatPhase("validation".into()), Action::Abort]);
 }
 
-/// What is told about a single option with these lines; they begin on line 9.
+/// The problems of a single option with these lines, which start on line 9.
 fn about_option(lines: &str) -> Vec<String> {
     let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     diagnostics(&in_checkpoint(&format!("options:\n  - label: Go\n{lines}")))
@@ -259,7 +259,7 @@ fn only_this_phase_and_earlier_ones_can_be_repeated() {
     );
     assert_eq!(
         about_option("on_select: {action: repeat_phase, target: aftr}"),
-        ["10:53 unknown-phase: phase `aftr` is not defined (there is `before`, `here`, `current`)"]
+        ["10:53 unknown-phase: phase `aftr` is not defined (available: `before`, `here`, `current`)"]
     );
 }
 
@@ -280,7 +280,7 @@ fn only_later_phases_can_be_skipped() {
     );
     assert_eq!(
         about_option("on_select: {action: skip_phases, phases: [befor]}"),
-        ["10:53 unknown-phase: phase `befor` is not defined (there is `after`)"]
+        ["10:53 unknown-phase: phase `befor` is not defined (available: `after`)"]
     );
     assert_eq!(about_option("on_select: {action: skip_phases}"), ["10:23 missing-key: `on_select` needs `phases`"]);
 }
@@ -289,7 +289,7 @@ fn only_later_phases_can_be_skipped() {
 fn keys_unused_by_an_action_give_a_warning() {
     assert_eq!(
         about_option("on_select: {action: continue, target: before}"),
-        ["10:41 warning unused-key: `target` means nothing here; it belongs to `repeat_phase` (remove it)"]
+        ["10:41 warning unused-key: `target` has no meaning here; it belongs to `repeat_phase` (remove it)"]
     );
 }
 
@@ -299,11 +299,11 @@ fn labels_must_be_unique() {
         diagnostics(&in_checkpoint(
             "options:\n  - {label: Continue}\n  - {label: Abort}\n  - {label: 'continue!', on_select: {action: abort}}"
         )),
-        ["11:19 duplicate-label: options `Continue` and `continue!` are called the same (give each option a label of its own)"]
+        ["11:19 duplicate-label: options `Continue` and `continue!` have the same label (give each option its own label)"]
     );
     assert_eq!(
         diagnostics(&in_checkpoint("options: []")),
-        ["8:16 empty-value: `options` is empty (leave it out for the options Continue and Abort)"]
+        ["8:16 empty-value: `options` is empty (remove it to get the options Continue and Abort)"]
     );
 }
 
@@ -322,7 +322,7 @@ fn a_checkpoint_must_be_a_map() {
 fn a_condition_with_return_suggests_removing_it() {
     let diagnostics = diagnostics(&in_checkpoint("condition: return true"));
     assert!(diagnostics[0].starts_with("8:18 script-syntax: "), "{diagnostics:?}");
-    assert!(diagnostics[0].ends_with(" (a condition is an expression: leave out `return`)"), "{diagnostics:?}");
+    assert!(diagnostics[0].ends_with(" (a condition is an expression: remove `return`)"), "{diagnostics:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Files that were made to do harm: they are refused, at once and with words.
+//! Malicious files are refused quickly and with a message.
 
 use crate::diagnostics;
 use lockgate_engine::spec::problem::MAX_PROBLEMS;
@@ -14,7 +14,7 @@ fn an_oversized_file_is_refused_without_parsing() {
     assert_eq!(
         diagnostics(&source),
         [format!(
-            "1:1 too-large: the file has {} bytes; a workflow file may have {MAX_BYTES} (keep large data in files of its own, which tasks read)",
+            "1:1 too-large: the file has {} bytes; the maximum for a workflow file is {MAX_BYTES} (move large data into files that tasks read)",
             MAX_BYTES + 1
         )]
     );
@@ -30,7 +30,7 @@ fn an_alias_bomb_is_refused() {
     let diagnostics = diagnostics(&source);
     assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
     assert!(
-        diagnostics[0].contains(&format!("too-large: the file holds more than {MAX_NODES} values, aliases written out")),
+        diagnostics[0].contains(&format!("too-large: the file holds more than {MAX_NODES} values with its aliases expanded")),
         "{diagnostics:?}"
     );
 }
@@ -81,7 +81,7 @@ fn too_many_problems_are_counted() {
     let diagnostics = diagnostics(&format!("{PHASES}{keys}"));
     assert_eq!(diagnostics.len(), MAX_PROBLEMS + 1);
     assert!(
-        diagnostics[MAX_PROBLEMS].ends_with("too-many-problems: 50 more problems are not listed (mend these first)"),
+        diagnostics[MAX_PROBLEMS].ends_with("too-many-problems: 50 more problems are not listed (fix these first)"),
         "{:?}",
         diagnostics.last()
     );
@@ -120,7 +120,7 @@ fn quoted_text_in_messages_is_truncated_and_sanitized() {
     assert!(diagnostics[0].len() < 200 && !diagnostics[0].contains('\u{1b}'), "{diagnostics:?}");
 }
 
-/// Whatever the text: an answer, with places that lie in the text.
+/// Any text must be handled, with positions inside the text.
 fn survives(source: &str) {
     let Read { workflow, problems } = read(source);
     assert!(workflow.is_some() || !problems.is_empty());
@@ -128,7 +128,7 @@ fn survives(source: &str) {
         assert!(pair[0].span.start <= pair[1].span.start, "{pair:?}");
     }
     for problem in &problems {
-        let before = source.get(..problem.span.start).expect("a place in the text");
+        let before = source.get(..problem.span.start).expect("a position in the text");
         assert!(source.get(problem.span.clone()).is_some(), "{problem:?}");
         assert_eq!(problem.line, before.matches('\n').count() + 1, "{problem:?}");
         let line = before.strip_prefix('\u{feff}').unwrap_or(before).rsplit('\n').next().unwrap_or_default();
@@ -178,7 +178,7 @@ fn the_mutated_file_is_valid_before_mutation() {
     assert_eq!(diagnostics(VALID), [] as [&str; 0]);
 }
 
-/// Pieces that matter to one of the parsers.
+/// Fragments that are special to one of the parsers.
 const PIECES: [&str; 40] = [
     "\n", "  ", "- ", ": ", "{", "}", "[", "]", "'", "\"", "|\n", ">\n", "&a ", "*a", "#", "!", "? ", "%", "\t", "---\n", "{{",
     "}}", "{{vars.", "\\", "`", "${", "(", ")", "/", "=>", "context", "ü", "\u{2028}", "\0", "\u{feff}", "\r", "<<", "$(",

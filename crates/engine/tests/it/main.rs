@@ -1,4 +1,4 @@
-//! Tests of the engine through its public face.
+//! Tests of the engine through its public API.
 
 mod checkpoints;
 mod hostile_input;
@@ -16,7 +16,7 @@ use lockgate_engine::spec::problem::Severity;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_engine::spec::{Read, read};
 
-/// Everything that is wrong with a file, one line each: `line:column code: message (help)`.
+/// All problems of a file, one line each: `line:column code: message (help)`.
 fn diagnostics(source: &str) -> Vec<String> {
     lines(read(source))
 }
@@ -35,7 +35,7 @@ fn lines(read: Read) -> Vec<String> {
         .collect()
 }
 
-/// The workflow of a file without any problem.
+/// The workflow of a file without problems.
 fn workflow(source: &str) -> Workflow {
     assert_eq!(diagnostics(source), [] as [&str; 0], "{source}");
     read(source).workflow.expect("a workflow")
@@ -47,13 +47,13 @@ fn in_phase(lines: &str) -> String {
     format!("name: test\nphases:\n  - id: one\n{lines}")
 }
 
-/// A file whose only task is `a` with these lines; they begin on line 6.
+/// A file whose only task is `a` with these lines, which start on line 6.
 fn in_task(lines: &str) -> String {
     let lines: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     in_phase(&format!("tasks:\n  - id: a\n{lines}"))
 }
 
-/// A file with phases `before`, `here` and `after`, where `here` has a checkpoint of these lines; they begin on line 8.
+/// A file with phases `before`, `here` and `after`, where `here` has a checkpoint with these lines, which start on line 8.
 fn in_checkpoint(lines: &str) -> String {
     let lines: String = lines.lines().map(|line| format!("      {line}\n")).collect();
     format!(

@@ -1,4 +1,4 @@
-//! Documents filled in: what repeats, what is left out, what is refused.
+//! Rendering of documents: loops, conditions and errors.
 
 use lockgate_engine::template::mustache::{MAX_DOCUMENT_BYTES, MAX_NESTING, check_document, render_document};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn a_section_of_a_single_value_is_rendered_once_if_present() {
         ("{{#feature}}{{name}}{{/feature}}", "login <&> \"x\""),
         ("{{#count}}{{.}}{{/count}} {{#phases.completed.length}}{{.}} done{{/phases.completed.length}}", "2 2 done"),
         ("{{#map['a b']}}{{.}}{{/map['a b']}}", "5"),
-        // As people write it: the text is at hand, and its name is found around it.
+        // As people write it: the text is the current item, and its name is found in the enclosing one.
         ("{{#checkpoints}}{{#feedback}}{{feedback}}={{.}}{{/feedback}}{{/checkpoints}}", "more tests=more tests"),
     ]);
 }
@@ -83,7 +83,7 @@ fn names_resolve_to_the_innermost_scope_that_has_them() {
     all_give(&[
         ("{{#checkpoints}}{{count}}{{feature.name.length}} {{/checkpoints}}", "213 213 "),
         ("{{#checkpoints}}[{{this.count}}]{{/checkpoints}}", "[][]"),
-        // A null that is there hides what encloses it.
+        // A null value hides the enclosing one.
         ("{{#map}}{{#checkpoints}}{{feedback}}|{{/checkpoints}}{{/map}}", "|more tests|"),
         ("{{#if feature}}{{name}}{{/if}}", ""),
     ]);
@@ -126,14 +126,14 @@ fn a_standalone_tag_removes_its_line() {
 fn syntax_errors_are_reported_with_their_position() {
     let table = [
         ("a {{#x}} b", 2..8, "`{{#x}}` is not closed: close it with {{/x}}"),
-        ("{{/x}}", 0..6, "`{{/x}}` closes nothing: no section is open here; take it away, or open one before it"),
-        ("{{#if a}}{{/a}}{{/if}}", 9..15, "`{{/a}}` closes nothing: the section that is open here closes with {{/if}}"),
-        ("{{> other}}", 0..11, "`> other` is not a path: a document cannot take in another; put its text here"),
+        ("{{/x}}", 0..6, "`{{/x}}` closes nothing: no section is open here; remove it, or open one before it"),
+        ("{{#if a}}{{/a}}{{/if}}", 9..15, "`{{/a}}` closes nothing: the open section closes with {{/if}}"),
+        ("{{> other}}", 0..11, "`> other` is not a path: a document cannot include another; insert its text here"),
         ("{{=<% %>=}}", 0..11, "`=<% %>=` is not a path: the braces cannot be changed"),
         (
             "{{#list a}}{{/list}}",
             0..11,
-            "`list` is not known here: a section begins with {{#path}}, or with one of if, unless, each",
+            "`list` is not defined here: a section starts with {{#path}}, or with one of if, unless, each",
         ),
         (
             "{{#if eq a 'b'}}{{/if}}",
@@ -143,19 +143,19 @@ fn syntax_errors_are_reported_with_their_position() {
         (
             "{{#if (gt a 1)}}{{/if}}",
             0..16,
-            "`(gt a 1)` is not understood: a condition is a path, (eq path \"text\") or (ne path \"text\")",
+            "`(gt a 1)` is not a valid condition: a condition is a path, (eq path \"text\") or (ne path \"text\")",
         ),
         ("{{#each}}{{/each}}", 0..9, "`` is not a path: a path is missing here"),
-        ("{{@key}}", 0..8, "`@key` is not a path: only @index, @first and @last are known"),
+        ("{{@key}}", 0..8, "`@key` is not a path: only @index, @first and @last are supported"),
         (
             "{{else}}",
             0..8,
-            "`{{else}}` stands in no section: it belongs between a tag such as {{#if path}} and the one that closes it",
+            "`{{else}}` is outside of a section: it belongs between a tag such as {{#if path}} and the one that closes it",
         ),
-        ("{{a", 0..2, "`{{` is not closed: close it with `}}`, or write `\\{{` for the braces themselves"),
-        ("{{a {{b}}", 0..2, "`{{` is not closed: close it with `}}`, or write `\\{{` for the braces themselves"),
+        ("{{a", 0..2, "`{{` is not closed: close it with `}}`, or write `\\{{` for literal braces"),
+        ("{{a {{b}}", 0..2, "`{{` is not closed: close it with `}}`, or write `\\{{` for literal braces"),
         ("{{{a}}", 0..2, "`{{` is not closed: close it with `}}}`"),
-        ("{{!-- a", 0..2, "`{{` is not closed: close it with `}}`, or write `\\{{` for the braces themselves"),
+        ("{{!-- a", 0..2, "`{{` is not closed: close it with `}}`, or write `\\{{` for literal braces"),
     ];
     for (template, span, diagnostics) in table {
         let faults = check_document(template);
@@ -182,7 +182,7 @@ fn nesting_and_repetition_have_limits() {
     assert_eq!(document(&nested(MAX_NESTING)), "");
     let faults = check_document(&nested(100_000));
     assert_eq!(faults.len(), 1, "{faults:?}");
-    assert_eq!((faults[0].message.as_str(), faults[0].span.start), ("sections are nested more than 100 deep", 800));
+    assert_eq!((faults[0].message.as_str(), faults[0].span.start), ("sections are nested more than 100 levels deep", 800));
 
     let multiplying = "{{#list}}".repeat(50) + &"{{/list}}".repeat(50);
     let error = render_document(&multiplying, &json!({"list": [1, 2]})).expect_err("too much");
@@ -190,7 +190,7 @@ fn nesting_and_repetition_have_limits() {
 
     let long = json!({"list": vec!["x".repeat(1 << 20); 65]});
     let error = render_document("{{#list}}{{.}}{{/list}}", &long).expect_err("too long");
-    assert_eq!((error.message.as_str(), error.span), ("the document grows beyond 64 MB", 0..9));
+    assert_eq!((error.message.as_str(), error.span), ("the document is larger than 64 MB", 0..9));
     let fits = json!({"list": vec!["x".repeat(1 << 20); 64]});
     assert_eq!(render_document("{{#list}}{{.}}{{/list}}", &fits).map(|text| text.len()), Ok(MAX_DOCUMENT_BYTES));
 }

@@ -1,4 +1,4 @@
-//! Places of errors inside scripts, conditions and templates, in every way that YAML writes text.
+//! Positions of errors inside scripts, conditions and templates, for every YAML notation of text.
 
 use crate::{diagnostics, in_checkpoint, in_task};
 use lockgate_engine::spec::read;
@@ -34,7 +34,7 @@ fn an_error_in_a_condition_has_its_position_in_the_file() {
     assert_eq!(place(&in_checkpoint("condition: \"context.vars.a >> > 5\"")), (8, 37, ">"));
     assert_eq!(
         diagnostics(&in_checkpoint("condition: context.vars.a >")),
-        ["8:34 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)"]
+        ["8:34 script-syntax: syntax error in JavaScript: unexpected end of the script (close the open brackets and quotes)"]
     );
     assert_eq!(place(&in_checkpoint("condition: a; b")), (8, 19, ";"));
     assert_eq!(
@@ -48,19 +48,19 @@ fn an_error_in_a_template_has_its_position_in_the_file() {
     assert_eq!(place(&in_checkpoint("prompt: |\n  Look at\n  this {{varz.a}}?")), (10, 14, "{{varz.a}}"));
     assert_eq!(
         diagnostics(&in_checkpoint("prompt: 'Is {{outptus.a}} good?'")),
-        ["8:19 invalid-template: `outptus.a` leads nowhere (did you mean `outputs`?)"]
+        ["8:19 invalid-template: `outptus.a` is not a known path (did you mean `outputs`?)"]
     );
     assert_eq!(
         diagnostics(&in_checkpoint("prompt: a {{vars.x\nshow_files: ['{{output_dir}/x']")),
         [
-            "8:17 invalid-template: `{{` is not closed (close it with `}}`, or write `\\{{` for the braces themselves)",
-            "9:21 invalid-template: `{{` is not closed (close it with `}}`, or write `\\{{` for the braces themselves)",
+            "8:17 invalid-template: `{{` is not closed (close it with `}}`, or write `\\{{` for literal braces)",
+            "9:21 invalid-template: `{{` is not closed (close it with `}}`, or write `\\{{` for literal braces)",
         ]
     );
     assert_eq!(
         diagnostics(&in_checkpoint("prompt: 'a {{#each vars.x}} b'")),
         [
-            "8:18 invalid-template: `#each vars.x` is not a path (only paths such as {{vars.name}} can be filled in; compute anything else in a script)"
+            "8:18 invalid-template: `#each vars.x` is not a path (only paths such as {{vars.name}} are supported; compute anything else in a script)"
         ]
     );
     assert_eq!(
@@ -69,7 +69,7 @@ fn an_error_in_a_template_has_its_position_in_the_file() {
             .map(|line| line.split(" (").next().unwrap_or_default())
             .collect::<Vec<_>>(),
         [
-            "7:19 invalid-template: `x` leads nowhere",
+            "7:19 invalid-template: `x` is not a known path",
             "8:15 invalid-template: `vars.` is not a path",
             "9:19 invalid-template: `.` is not a path"
         ]
@@ -89,7 +89,7 @@ fn a_command_may_contain_templates_of_other_programs() {
     );
     assert_eq!(
         diagnostics(&in_task("run: |\n  cat <<END\n  {{vars.a}}\n  END"))[0].split(" (").next(),
-        Some("8:11 invalid-template: `vars.a` stands inside a here-document, where its value cannot be quoted safely")
+        Some("8:11 invalid-template: `vars.a` is inside a here-document, where its value cannot be quoted safely")
     );
 }
 
@@ -104,7 +104,7 @@ fn script_line(source: &str) -> u32 {
     let workflow = read(source).workflow.expect("a workflow");
     match &workflow.phases[0].tasks[0].work {
         Work::Script(script) => script.line,
-        other => panic!("{other:?} is no script"),
+        other => panic!("{other:?} is not a script"),
     }
 }
 
@@ -139,18 +139,18 @@ fn task_is_undefined_in_checkpoints_and_the_output_directory() {
         diagnostics(&in_checkpoint("prompt: '{{task.id}}'\nshow_files: ['{{task.name}}.md']")),
         [
             format!(
-                "8:16 invalid-template: `task.id` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
+                "8:16 invalid-template: `task.id` is not available in a checkpoint, which does not belong to a task (a path here starts with one of {roots})"
             ),
             format!(
-                "9:21 invalid-template: `task.name` means nothing in a checkpoint, which belongs to no task (a path here begins with one of {roots})"
+                "9:21 invalid-template: `task.name` is not available in a checkpoint, which does not belong to a task (a path here starts with one of {roots})"
             ),
         ]
     );
     assert_eq!(
         diagnostics("name: x\noutput_dir: 'o/{{task.id}}/{{phase.id}}/{{feature.name}}/{{run}}'\nphases: [{id: a, gates: []}]"),
         [
-            "2:16 invalid-template: `task.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
-            "2:28 invalid-template: `phase.id` is not known yet when the output directory is made (a path here begins with one of vars, feature, workflow, run, flags)",
+            "2:16 invalid-template: `task.id` is not known when the output directory is created (a path here starts with one of vars, feature, workflow, run, flags)",
+            "2:28 invalid-template: `phase.id` is not known when the output directory is created (a path here starts with one of vars, feature, workflow, run, flags)",
         ]
     );
     assert_eq!(
@@ -179,8 +179,8 @@ fn a_misspelt_template_in_a_command_gives_a_warning() {
     assert_eq!(
         diagnostics(&in_task("run: |\n  echo {{vrs.x}} \"{{ outptus.a.b }}\"\n  # {{vrs.x}}")),
         [
-            "7:16 warning invalid-template: `{{vrs.x}}` is left in the command as it is (did you mean `{{vars.x}}`?)",
-            "7:27 warning invalid-template: `{{ outptus.a.b }}` is left in the command as it is (did you mean `{{outputs.a.b}}`?)",
+            "7:16 warning invalid-template: `{{vrs.x}}` stays in the command unchanged (did you mean `{{vars.x}}`?)",
+            "7:27 warning invalid-template: `{{ outptus.a.b }}` stays in the command unchanged (did you mean `{{outputs.a.b}}`?)",
         ]
     );
     let others = "run: |\n  x '{{.Vars}}' '{{range .}}' '{{end}}' '{{test}}' '{{args}}' '{{json .}}' '{{name}}' ${{ var.x }}";

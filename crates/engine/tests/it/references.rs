@@ -1,4 +1,4 @@
-//! References that lead nowhere are found when a file is read, before a run fails on them.
+//! References that lead nowhere are reported when a file is read, before a run fails because of them.
 
 use crate::{diagnostics, in_task, lines};
 use lockgate_engine::spec::includes::{AgentLimits, IncludeError, Includes};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 const NOTHING: [&str; 0] = [];
 
-/// Three phases, of which the second reads something; the template stands on line 7.
+/// Three phases, of which the second reads something; the template is on line 7.
 fn reading(template: &str, checkpoint: &str) -> String {
     format!(
         "name: test\nphases:\n  - id: plan\n    tasks: [{{id: write, pass: true}}]\n  - id: build\n    tasks:\n      - {{id: make, run: 'echo {template}'}}\n\
@@ -30,7 +30,7 @@ fn outputs_of_existing_earlier_tasks_may_be_read() {
 fn an_output_of_an_unknown_phase_or_task_is_an_error() {
     assert_eq!(
         diagnostics(&reading("{{outputs.plam.write}}", "")),
-        ["7:31 unknown-phase: there is no phase `plam` whose outputs could be read (did you mean `plan`?)"]
+        ["7:31 unknown-phase: there is no phase `plam` to read outputs from (did you mean `plan`?)"]
     );
     assert_eq!(
         diagnostics(&reading("{{outputs.plan.wrote}}", "")),
@@ -38,7 +38,7 @@ fn an_output_of_an_unknown_phase_or_task_is_an_error() {
     );
     assert_eq!(
         diagnostics(&reading("{{context.outputs.nothing.x}}", "")),
-        ["7:31 unknown-phase: there is no phase `nothing` whose outputs could be read (there is `plan`, `build`, `ship`)"]
+        ["7:31 unknown-phase: there is no phase `nothing` to read outputs from (available: `plan`, `build`, `ship`)"]
     );
 }
 
@@ -47,14 +47,14 @@ fn an_output_of_a_later_phase_is_an_error_unless_the_run_can_go_back() {
     assert_eq!(
         diagnostics(&reading("{{outputs.ship.send}}", "")),
         [
-            "7:31 phase-order: phase `ship` comes later, so its outputs are never there (move the task behind that phase, or read an earlier one)"
+            "7:31 phase-order: phase `ship` comes later, so its outputs never exist here (move the task after that phase, or read an earlier one)"
         ]
     );
     let back = "    checkpoint:\n      options:\n        - {label: Again, on_select: {action: repeat_phase, target: build}}\n        - {label: Go, on_select: {action: continue}}\n";
     assert_eq!(
         diagnostics(&reading("{{outputs.ship.send}}", back)),
         [
-            "7:31 warning phase-order: phase `ship` comes later, so its outputs are not there before the run goes back (give the task a `when` that is true only then, or move it behind that phase)"
+            "7:31 warning phase-order: phase `ship` comes later, so its outputs do not exist before the run goes back (give the task a `when` that is true only then, or move it after that phase)"
         ]
     );
 }
@@ -71,14 +71,14 @@ fn item_is_defined_only_in_a_fan_out() {
     assert_eq!(
         diagnostics(&in_task("run: 'echo {{item}}'")),
         [
-            "6:20 invalid-template: `item` means nothing here: this is not done for each item of a list (give the task a list with `for_each`)"
+            "6:20 invalid-template: `item` has no meaning here: the task does not run once per item of a list (give the task a list with `for_each`)"
         ]
     );
     let gate = "name: test\nphases:\n  - id: one\n    tasks: [{id: a, for_each: [x], run: 'echo {{item}}'}]\n    gates: [{id: g, run: 'test {{item}}'}]\n";
     assert_eq!(diagnostics(gate).len(), 1, "a gate of the phase belongs to no item: {:?}", diagnostics(gate));
 }
 
-/// A machine with settings that declare an agent, and without a program.
+/// A machine whose settings declare an agent, and on which a program is missing.
 struct Machine;
 
 impl Includes for Machine {
@@ -124,18 +124,20 @@ fn an_undeclared_agent_gives_a_warning_with_a_suggestion() {
     }
     assert_eq!(
         diagnostics_with_agents(&with_agent("{reviewer: ./review}", "reveiwer")),
-        ["3:41 warning unknown-agent: no agent `reveiwer` is declared, so the default one works (did you mean `reviewer`?)"]
+        ["3:41 warning unknown-agent: agent `reveiwer` is not declared, so the default agent is used (did you mean `reviewer`?)"]
     );
     assert_eq!(
         diagnostics_with_agents(&with_agent("{reviewer: ./review}", "x")),
-        ["3:41 warning unknown-agent: no agent `x` is declared, so the default one works (there is `reviewer`, `painter`)"]
+        [
+            "3:41 warning unknown-agent: agent `x` is not declared, so the default agent is used (available: `reviewer`, `painter`)"
+        ]
     );
-    assert_eq!(diagnostics(&with_agent("{}", "x")), NOTHING, "which agent works is said when the run begins");
+    assert_eq!(diagnostics(&with_agent("{}", "x")), NOTHING, "the agent is chosen when the run starts");
 }
 
 #[test]
 fn a_preset_without_its_program_installed_gives_a_warning() {
-    let expected = "`codex` is not installed, which the preset `codex` starts (install it, or see that PATH leads to it)";
+    let expected = "`codex` is not installed, but the preset `codex` needs it (install it, or add it to PATH)";
     assert_eq!(
         diagnostics_with_agents(&with_agent("{reviewer: {preset: codex}}", "reviewer")),
         [format!("2:29 warning missing-program: {expected}")]

@@ -6,7 +6,7 @@ use lockgate_engine::id::PhaseId;
 use lockgate_engine::spec::includes::{IncludeError, Includes};
 use lockgate_engine::spec::read_with_includes;
 
-/// One file lies beside the workflow: `s.yaml`.
+/// There is one file next to the workflow: `s.yaml`.
 struct Used(String);
 
 impl Includes for Used {
@@ -38,7 +38,7 @@ fn a_reused_phase_must_have_a_unique_id() {
         diagnostics(&format!("name: x\nphases:\n{own}{used}"), TWO),
         ["4:11 duplicate-id: there are two phases called `p.one` (the first one is on line 3; rename one of them)"]
     );
-    assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}{used}"), TWO).len(), 1, "two of the same id are told once");
+    assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}{used}"), TWO).len(), 1, "a duplicate id is reported once");
     assert_eq!(diagnostics(&format!("name: x\nphases:\n{used}  - {{ id: q, use: s.yaml }}\n"), TWO), [] as [&str; 0]);
 }
 
@@ -69,8 +69,8 @@ fn keys_that_apply_to_a_whole_run_must_be_in_the_main_file() {
         }
         let source = "name: x\nphases:\n  - { id: p, use: s.yaml }\n";
         let diagnostics = lines(read_with_includes(source, &mut Files(used)));
-        let help = format!("(say `{key}` in this file, which then decides, or remove it from `s.yaml`)");
-        let expected = format!("3:19 unused-key: `s.yaml` says `{key}`, which counts only in the file that is run {help}");
+        let help = format!("(set `{key}` in this file, which takes precedence, or remove it from `s.yaml`)");
+        let expected = format!("3:19 unused-key: `s.yaml` sets `{key}`, which counts only in the file that is run {help}");
         assert_eq!(diagnostics, [expected]);
         let decided = lines(read_with_includes(&format!("{source}{line}\n"), &mut Files(used)));
         assert_eq!(decided, [] as [&str; 0], "{key}");

@@ -1,4 +1,4 @@
-//! The key `shell`: what it may be, where it may be, and which commands it holds for. A14.
+//! The key `shell`: its values, where it is allowed, and to which commands it applies. A14.
 
 use crate::{diagnostics, in_phase, in_task, workflow};
 use lockgate_engine::spec::workflow::Shell;
@@ -7,12 +7,12 @@ use lockgate_engine::spec::workflow::Shell;
 fn an_unknown_shell_is_an_error_with_a_suggestion() {
     assert_eq!(
         diagnostics(&in_task("run: make\nshell: bsh")),
-        ["7:16 invalid-value: `bsh` is not a shell that Lockgate knows (did you mean `bash`?)"]
+        ["7:16 invalid-value: `bsh` is not a known shell (did you mean `bash`?)"]
     );
     assert_eq!(
         diagnostics(&in_task("run: make\nshell: fish -e")),
         [
-            "7:16 invalid-value: `fish -e` is not a shell that Lockgate knows (write `bash`, `sh`, or a command with `{0}` for the script file: `fish -e {0}`)"
+            "7:16 invalid-value: `fish -e` is not a known shell (write `bash`, `sh`, or a command with `{0}` for the script file: `fish -e {0}`)"
         ]
     );
     assert_eq!(
@@ -25,7 +25,9 @@ fn an_unknown_shell_is_an_error_with_a_suggestion() {
 fn a_shell_needs_a_command() {
     assert_eq!(
         diagnostics(&in_task("pass: true\nshell: bash")),
-        ["7:9 unused-key: `shell` is for commands, and this task has none (remove it; the phase or the workflow can have one)"]
+        [
+            "7:9 unused-key: `shell` applies to commands, but this task has none (remove it; the phase or the workflow can have one)"
+        ]
     );
     workflow(&in_task("prompt: work\nagent: claude\nshell: sh\nuntil: { run: make }"));
 }
@@ -44,7 +46,7 @@ fn the_innermost_shell_setting_wins() {
 
 #[test]
 fn templates_are_refused_in_languages_with_other_quoting_rules() {
-    let wrong = "the value of `run` cannot be quoted for `python3 {0}` (give the value a name under `env`, such as VALUE: \"{{run}}\", and read that variable)";
+    let wrong = "the value of `run` cannot be quoted for `python3 {0}` (pass the value through `env`, such as VALUE: \"{{run}}\", and read that variable)";
     assert_eq!(diagnostics(&in_task("shell: python3 {0}\nrun: print('{{run}}')")), [format!("7:21 invalid-template: {wrong}")]);
     assert_eq!(
         diagnostics(&in_phase("shell: python3 {0}\ngates: [{ id: g, run: 'print({{run}})' }]")),
@@ -56,9 +58,9 @@ fn templates_are_refused_in_languages_with_other_quoting_rules() {
 #[test]
 fn a_template_evaluated_by_a_nested_shell_is_refused_with_help() {
     let message_about =
-        |reader: &str, help: &str| format!("`run` is quoted for the shell, and then `{reader}` reads it as code ({help})");
-    let inner = "give the value a name under `env`, such as VALUE: \"{{run}}\", and let the inner command read \"$VALUE\", inside single quotes";
-    let other = "give the value a name under `env`, such as VALUE: \"{{run}}\", and quote it for the other shell: ssh HOST \"… $(printf %q \"$VALUE\")\"";
+        |reader: &str, help: &str| format!("`run` is quoted for the shell, but `{reader}` then reads it as code ({help})");
+    let inner = "pass the value through `env`, such as VALUE: \"{{run}}\", and let the inner command read \"$VALUE\", inside single quotes";
+    let other = "pass the value through `env`, such as VALUE: \"{{run}}\", and quote it for the other shell: ssh HOST \"… $(printf %q \"$VALUE\")\"";
     for (command, column, reader, help) in [
         ("sh -c \"echo {{run}}\"", 26, "sh -c", inner),
         ("eval {{run}}", 19, "eval", inner),

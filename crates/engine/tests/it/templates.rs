@@ -1,4 +1,4 @@
-//! Templates filled in, in text and in shell commands.
+//! Rendering of templates, in text and in shell commands.
 
 use lockgate_engine::template::{Escape, check, check_shell, render, roots};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn an_unknown_path_is_an_error_that_names_it() {
     let error = render("a {{vars.nmae}}", &values(), Escape::None).expect_err("an error");
     assert_eq!(
         (error.message.as_str(), error.span, error.help.as_deref()),
-        ("`vars.nmae` is not known here", 2..15, Some("did you mean `vars.name`?"))
+        ("`vars.nmae` is not defined here", 2..15, Some("did you mean `vars.name`?"))
     );
     for template in
         ["{{nobody}}", "{{vars.list[2]}}", "{{vars.name.x}}", "{{vars.map.length}}", "{{vars.yes.length}}", "{{vars.length.x}}"]
@@ -52,10 +52,10 @@ fn an_unknown_path_is_an_error_that_names_it() {
 #[test]
 fn an_error_lists_the_known_names_without_a_near_match() {
     let error = |template: &str| text(template).expect_err(template);
-    assert_eq!(error("{{vars.nmae}}"), "`vars.nmae` is not known here: did you mean `vars.name`?");
-    assert_eq!(error("{{feature.banana}}"), "`feature.banana` is not known here: `feature` has `name`, `flags`");
+    assert_eq!(error("{{vars.nmae}}"), "`vars.nmae` is not defined here: did you mean `vars.name`?");
+    assert_eq!(error("{{feature.banana}}"), "`feature.banana` is not defined here: `feature` has `name`, `flags`");
     let empty = render("{{vars.x}}", &json!({"vars": {}}), Escape::None).expect_err("an error");
-    assert_eq!(empty.to_string(), "`vars.x` is not known here: `vars` has nothing in it");
+    assert_eq!(empty.to_string(), "`vars.x` is not defined here: `vars` is empty");
     let many: serde_json::Map<String, Value> = (0..12).map(|number| (format!("name{number:02}"), json!(1))).collect();
     let many = render("{{vars.x}}", &json!({"vars": many}), Escape::None).expect_err("an error");
     assert!(many.to_string().ends_with("`name06`, `name07` and 4 more"), "{many}");
@@ -169,7 +169,7 @@ fn a_command_is_refused_where_a_value_cannot_be_quoted() {
 #[test]
 fn only_shell_whitespace_starts_a_comment() {
     for space in ["\u{a0}", "\r", "\u{b}", "\u{2028}"] {
-        // The quote is open for the shell, so the value must stand inside it.
+        // The quote is open for the shell, so the value must be inside it.
         assert_eq!(shell(&format!("echo a{space}#'\n{{{{output_dir}}}}'")), Ok(format!("echo a{space}#'\nout/x'")));
     }
 }

@@ -1,4 +1,4 @@
-//! Every rule of the format, with the message and the place that breaking it gives.
+//! Every rule of the format, with the message and position of its violation.
 
 use crate::{diagnostics, in_phase, in_task};
 
@@ -6,10 +6,10 @@ const NOTHING: [&str; 0] = [];
 
 #[test]
 fn a_workflow_needs_a_name_and_phases() {
-    assert_eq!(diagnostics(""), ["1:1 empty-value: the file holds nothing (a workflow needs at least `name` and `phases`)"]);
+    assert_eq!(diagnostics(""), ["1:1 empty-value: the file is empty (a workflow needs at least `name` and `phases`)"]);
     assert_eq!(
         diagnostics("# nothing\n---\n"),
-        ["1:1 empty-value: the file holds nothing (a workflow needs at least `name` and `phases`)"]
+        ["1:1 empty-value: the file is empty (a workflow needs at least `name` and `phases`)"]
     );
     assert_eq!(
         diagnostics("version: 1"),
@@ -121,7 +121,7 @@ fn a_file_of_the_successor_format_gets_one_error() {
         assert_eq!(
             diagnostics(source),
             [format!(
-                "{place} successor-format: this is a file of the successor format: it has `{key}` at its top (Lockgate reads the format in which each phase has its own `checkpoint`; use that one)"
+                "{place} successor-format: this file is in the successor format: it has the top-level key `{key}` (use the format in which each phase has its own `checkpoint`)"
             )]
         );
     }
@@ -139,7 +139,7 @@ fn ids_are_required_well_formed_and_unique() {
         assert_eq!(diagnostics.len(), 1, "{id}");
         assert!(diagnostics[0].starts_with("2:15 invalid-id: the id of a phase cannot be `"), "{diagnostics:?}");
         assert!(
-            diagnostics[0].ends_with("(use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`)"),
+            diagnostics[0].ends_with("(use letters, digits, `-`, `_` and `.`, starting with a letter, a digit or `_`)"),
             "{diagnostics:?}"
         );
     }
@@ -162,7 +162,7 @@ fn ids_are_required_well_formed_and_unique() {
     );
     assert_eq!(
         diagnostics(&in_phase("main_agent: {script: return 1}\ntasks:\n  - {id: main, pass: true}")),
-        ["6:14 duplicate-id: `main` is the task that `main_agent` makes (rename the task, or leave out `main_agent`)"]
+        ["6:14 duplicate-id: `main` is the id of the task that `main_agent` creates (rename the task, or remove `main_agent`)"]
     );
 }
 
@@ -172,7 +172,7 @@ fn needs_must_name_tasks_of_the_phase() {
         diagnostics(&in_phase("tasks:\n  - {id: compile, pass: true}\n  - {id: b, pass: true, needs: [compille, other]}")),
         [
             "6:37 unknown-task: task `compille` is not defined in this phase (did you mean `compile`?)",
-            "6:47 unknown-task: task `other` is not defined in this phase (there is `compile`)",
+            "6:47 unknown-task: task `other` is not defined in this phase (available: `compile`)",
         ]
     );
 }
@@ -195,19 +195,19 @@ fn a_task_must_have_exactly_one_kind_of_work() {
     assert_eq!(
         diagnostics(&in_task("name: x")),
         [
-            "5:9 missing-key: a task needs one of `run`, `script`, `pass`, `agent`, `prompt`, `verify`, `decision`, `action` (`pass: true` makes a task that does nothing)"
+            "5:9 missing-key: a task needs one of `run`, `script`, `pass`, `agent`, `prompt`, `verify`, `decision`, `action` (use `pass: true` for a task that does nothing)"
         ]
     );
     assert_eq!(
         diagnostics(&in_task("run: make\nscript: return 1 +")),
         [
-            "7:9 conflicting-keys: a task is a command, a script, an agent's work or a question; this one has run and script (make two tasks of it, one needing the other)",
-            "7:27 script-syntax: syntax error in JavaScript: it ends too early (close the brackets and quotes that are open)",
+            "7:9 conflicting-keys: a task is a command, a script, an agent's work or a question; this one has run and script (split it into two tasks, one of which needs the other)",
+            "7:27 script-syntax: syntax error in JavaScript: unexpected end of the script (close the open brackets and quotes)",
         ]
     );
     assert_eq!(
         diagnostics(&in_task("pass: false")),
-        ["6:15 invalid-value: `pass` can only be true (leave it out and use `run` or `script`)"]
+        ["6:15 invalid-value: `pass` can only be true (remove it and use `run` or `script`)"]
     );
     assert_eq!(
         diagnostics(&in_task("pass: yes")),
@@ -241,13 +241,13 @@ fn durations_must_have_a_unit() {
     assert_eq!(
         diagnostics(&in_task("pass: true\ntimeout: 30\nretry: {attempts: 2, backoff: soon}")),
         [
-            "7:18 invalid-duration: `timeout` must be a duration, not `30` (say which unit: `30s`, `30m` or `30h`)",
+            "7:18 invalid-duration: `timeout` must be a duration, not `30` (add a unit: `30s`, `30m` or `30h`)",
             "8:39 invalid-duration: `backoff` must be a duration, not `soon` (write it as `30s`, `5m`, `1h 30m` or `PT30M`)",
         ]
     );
     assert_eq!(
         diagnostics(&in_task("pass: true\ntimeout: 0s")),
-        ["7:18 invalid-duration: `timeout` is zero (leave it out for no limit)"]
+        ["7:18 invalid-duration: `timeout` is zero (remove it for no limit)"]
     );
     assert_eq!(diagnostics(&in_task("pass: true\ntimeout: 1h 30m")), NOTHING);
 }
@@ -271,7 +271,7 @@ fn numbers_must_be_integers_in_range() {
     );
     assert_eq!(
         diagnostics("name: x\nvars: {a: .inf}\nphases: [{id: a, gates: []}]"),
-        ["2:11 invalid-value: `.inf` is not a number that JSON can hold (write it in quotes, as text)"]
+        ["2:11 invalid-value: `.inf` is not a valid JSON number (write it in quotes, as text)"]
     );
 }
 
@@ -306,8 +306,8 @@ fn environment_variables_have_names_and_values() {
     assert_eq!(
         diagnostics(&in_task("pass: true\nenv: {1A: x, 'A=B': y, C: , D: [1]}")),
         [
-            "7:15 invalid-env-name: an environment variable cannot be called `1A` (use letters, digits and `_`, not beginning with a digit)",
-            "7:22 invalid-env-name: an environment variable cannot be called `A=B` (use letters, digits and `_`, not beginning with a digit)",
+            "7:15 invalid-env-name: an environment variable cannot be called `1A` (use letters, digits and `_`, not starting with a digit)",
+            "7:22 invalid-env-name: an environment variable cannot be called `A=B` (use letters, digits and `_`, not starting with a digit)",
             "7:32 missing-env-value: `C` has no value (write `''` for an empty one)",
             "7:40 wrong-type: `D` must be text, not a list",
         ]
@@ -317,18 +317,18 @@ fn environment_variables_have_names_and_values() {
             "pass: true\nenv: {LOCKGATE_RUN: x, LOCKGATE_MINE: y, MY_LOCKGATE_X: z}\nsecrets: [LOCKGATE_PHASE]"
         )),
         [
-            "7:15 invalid-env-name: `LOCKGATE_RUN` would replace a variable of Lockgate's own (names that begin with `LOCKGATE_` are set by Lockgate; choose another name)",
-            "7:32 invalid-env-name: `LOCKGATE_MINE` would replace a variable of Lockgate's own (names that begin with `LOCKGATE_` are set by Lockgate; choose another name)",
-            "8:19 invalid-secret-name: a secret cannot be called `LOCKGATE_PHASE` (names that begin with `LOCKGATE_` are set by Lockgate; choose another name)",
+            "7:15 invalid-env-name: `LOCKGATE_RUN` would replace a variable that Lockgate sets (names that start with `LOCKGATE_` are set by Lockgate; choose another name)",
+            "7:32 invalid-env-name: `LOCKGATE_MINE` would replace a variable that Lockgate sets (names that start with `LOCKGATE_` are set by Lockgate; choose another name)",
+            "8:19 invalid-secret-name: a secret cannot be called `LOCKGATE_PHASE` (names that start with `LOCKGATE_` are set by Lockgate; choose another name)",
         ]
     );
-    assert_eq!(diagnostics(&in_task("run: \"a\\0b\"")), ["6:14 nul-character: `run` holds a NUL character (remove `\\0`)"]);
+    assert_eq!(diagnostics(&in_task("run: \"a\\0b\"")), ["6:14 nul-character: `run` contains a NUL character (remove `\\0`)"]);
 }
 
 #[test]
 fn a_secret_has_a_name_and_one_source() {
     let source = "name: x\nsecrets:\n  a-b: {env: X}\n  B: {}\n  C: {env: X, command: y}\n  D: hunter2\n  E: {env: a b}\nphases: [{id: a, tasks: [{id: t, pass: true, secrets: [X-1]}]}]";
-    let help = "(use letters, digits and `_`, not beginning with a digit)";
+    let help = "(use letters, digits and `_`, not starting with a digit)";
     assert_eq!(diagnostics(source), [
         format!("3:3 invalid-secret-name: a secret cannot be called `a-b` {help}"),
         "4:6 missing-key: a secret needs `env` or `command`".into(),
@@ -362,12 +362,12 @@ fn ambiguous_yaml_features_are_refused() {
     );
     assert_eq!(
         diagnostics(&format!("name: x\n{phases}---\nname: y\n")),
-        ["3:1 multiple-documents: a second document begins here; a file holds one (put each into a file of its own)"]
+        ["3:1 multiple-documents: a second document starts here; a file may hold only one (put each into a file of its own)"]
     );
     assert_eq!(
         diagnostics(&format!("name: *nobody\n{phases}")),
         [
-            "1:7 invalid-alias: alias `*nobody` names an anchor that is not defined before it",
+            "1:7 invalid-alias: alias `*nobody` refers to an anchor that is not defined before it",
             "1:1 missing-key: `name` has no value",
         ]
         .map(str::to_owned)
@@ -377,11 +377,11 @@ fn ambiguous_yaml_features_are_refused() {
     );
     assert_eq!(
         diagnostics(&format!("name: x\nvars: {{a: &a [*a]}}\n{phases}")),
-        ["2:15 invalid-alias: this alias stands inside the thing that it names"]
+        ["2:15 invalid-alias: this alias is inside the value that it refers to"]
     );
     assert_eq!(
         diagnostics(&format!("name: !secret x\n{phases}")),
-        ["1:7 yaml-tag: the tag `!secret` means nothing here (remove it)"]
+        ["1:7 yaml-tag: the tag `!secret` has no meaning here (remove it)"]
     );
     assert_eq!(
         diagnostics(&format!("name: x\n? [a]\n: b\n{phases}")),

@@ -1,4 +1,4 @@
-//! What a good file becomes.
+//! The workflow that a valid file produces.
 
 use crate::{diagnostics, in_phase, in_task, workflow};
 use lockgate_engine::spec::workflow::{Mode, OnFail, OnInterrupt, Reads, Retry, SecretSource, Work};
@@ -109,7 +109,7 @@ fn a_minimal_file_gets_the_defaults() {
     let workflow = workflow("name: x\nphases: [{id: a, tasks: [{id: t, run: true}]}]");
     assert_eq!((workflow.execution_mode, workflow.max_parallel, workflow.output_dir.clone()), (Mode::Strict, None, None));
     let task = &workflow.phases[0].tasks[0];
-    assert_eq!(task.work, Work::Run("true".into()), "a command may look like a truth value");
+    assert_eq!(task.work, Work::Run("true".into()), "a command may look like a boolean");
     assert_eq!((task.retry, task.on_fail, task.timeout), (Retry { attempts: 1, backoff: Duration::ZERO }, OnFail::Fail, None));
     assert!(workflow.phases[0].checkpoint.is_none());
     assert!(!workflow.phases[0].fail_fast);

@@ -1,4 +1,4 @@
-//! The workflow that comes of an EXECUTION-SPEC.
+//! Assembles the workflow from the parts of an EXECUTION-SPEC.
 
 use super::assign_phases;
 use super::checkpoints;
@@ -16,10 +16,10 @@ use lockgate_engine::spec::workflow::{
 use lockgate_engine::time::parse_duration;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ids made from names are cut off here.
+/// The maximum length of an id derived from a name.
 const MAX_ID: usize = 60;
 
-/// The checked workflow; nothing where too much is missing. Errors are in the report either way.
+/// The checked workflow; `None` if too much is missing. Errors are in the report either way.
 pub(super) fn workflow(checker: &mut Checker<'_, '_>, root: &Node<'_>, body: &str) -> Option<Workflow> {
     let Some(top) = map(root) else {
         checker.wrong_kind(root, "the frontmatter of an EXECUTION-SPEC", "a map of keys and values");
@@ -95,7 +95,7 @@ impl RawWorkstream<'_, '_> {
     }
 }
 
-/// What has been made so far.
+/// The parts assembled so far.
 #[derive(Default)]
 struct Made {
     ids: Vec<String>,
@@ -104,7 +104,7 @@ struct Made {
     manual_gates: Vec<ManualGate>,
 }
 
-/// One phase, and what it is made from.
+/// One phase and everything needed to assemble it.
 struct One<'t, 'n, 'a> {
     number: usize,
     phase: &'t RawPhase<'n>,
@@ -188,7 +188,7 @@ impl One<'_, '_, '_> {
         let name_of = |id: &str| self.names.get(id).copied();
         let needs: Vec<String> =
             stream.needs.iter().map(|need| format!("{}: {}", need.text, name_of(need.text).unwrap_or_default())).collect();
-        let gates: Vec<String> = stream.gates.iter().filter_map(|gate| self.told_gate(gate.text)).collect();
+        let gates: Vec<String> = stream.gates.iter().filter_map(|gate| self.describe_gate(gate.text)).collect();
         let context = prompt::PromptContext {
             pipeline: self.pipeline,
             phase: &self.phase.name,
@@ -200,24 +200,24 @@ impl One<'_, '_, '_> {
         prompt::prompt(stream, &context)
     }
 
-    fn told_gate(&self, name: &str) -> Option<String> {
+    fn describe_gate(&self, name: &str) -> Option<String> {
         let definition = self.gates.get(name)?;
         let run = match &definition.run {
             Some(run) => format!(": `{run}`"),
-            None if definition.by_convention => ", as is usual in this project".to_owned(),
-            None => ", which a person decides".to_owned(),
+            None if definition.by_convention => ", as defined by this project".to_owned(),
+            None => ", decided by a person".to_owned(),
         };
         let criteria = definition.criteria.as_ref().map(|criteria| format!(" ({criteria})")).unwrap_or_default();
         Some(format!("{name}{run}{criteria}"))
     }
 }
 
-/// Text in which nothing is filled in.
+/// Escapes a text so that it contains no template expressions.
 pub(super) fn literal(text: &str) -> String {
     text.replace("{{", "\\{{")
 }
 
-/// Ids for the phases: `phase-2` where the name begins so, else the whole name; no two alike.
+/// The ids of the phases: `phase-2` if the name starts with a number like that, otherwise the whole name; all unique.
 fn phase_ids(phases: &[RawPhase<'_>]) -> Vec<String> {
     let short: Vec<String> = phases.iter().map(|phase| numbered(&phase.name).unwrap_or_else(|| safe(&phase.name))).collect();
     // As a target, `current` means the phase itself.
@@ -243,7 +243,7 @@ fn numbered(name: &str) -> Option<String> {
         .then(|| format!("phase-{}", number.to_ascii_lowercase()))
 }
 
-/// The letters, digits and signs of a name that an id may have.
+/// The characters of a name that are allowed in an id.
 pub(super) fn safe(name: &str) -> String {
     let mut id = String::new();
     for letter in name.chars() {
@@ -258,7 +258,7 @@ pub(super) fn safe(name: &str) -> String {
     id.trim_end_matches(['-', '.']).to_owned()
 }
 
-/// The id, with a number behind it where it is taken already.
+/// The id, with a numeric suffix if it is taken.
 pub(super) fn unique(plain: &str, otherwise: &str, taken: &mut BTreeSet<String>) -> String {
     let plain = if plain.is_empty() || plain.starts_with('-') { format!("{otherwise}{plain}") } else { plain.to_owned() };
     let mut id = plain.clone();

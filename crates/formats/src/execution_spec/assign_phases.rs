@@ -1,6 +1,7 @@
-//! The phase of every workstream, and what must be done before it.
+//! Assigns every workstream to a phase, and finds the dependencies within each phase.
 //!
-//! Real files leave workstreams out of their phases, and list some before what they depend on. Both are moved to where they can run, with a warning.
+//! Real files leave workstreams out of their phases, or list them before their dependencies. Both are moved to a phase where they can run, with a
+//! warning.
 
 use super::phase::{Placed, RawPhase};
 use super::without_remark;
@@ -10,10 +11,10 @@ use lockgate_engine::spec::reader::{Checker, cycle_text, cycles, shown};
 use lockgate_engine::spec::suggest;
 use std::collections::BTreeMap;
 
-/// For each workstream the others that it depends on, each with the position of that need in its list.
+/// For each workstream, its dependencies, each with its position in the `depends_on` list.
 type Needs = Vec<Vec<(usize, usize)>>;
 
-/// Gives every workstream its phase, and reports what cannot run in any order.
+/// Assigns every workstream to a phase, and reports dependency cycles.
 pub(super) fn assign_phases(
     checker: &mut Checker<'_, '_>,
     workstreams: &mut [RawWorkstream<'_, '_>],
@@ -29,16 +30,16 @@ pub(super) fn assign_phases(
     let within = within_phases(checker, workstreams, &needs, &phase_of);
     for cycle in cycles(&within) {
         let first = &workstreams[cycle[0]];
-        let told = cycle_text(cycle.iter().chain(cycle.first()).map(|position| workstreams[*position].id.text));
+        let path = cycle_text(cycle.iter().chain(cycle.first()).map(|position| workstreams[*position].id.text));
         let span = first.needs.first().map_or(&first.id.span, |need| &need.span);
         checker
-            .error(ProblemCode::DependencyCycle, span, format!("these workstreams need each other: {told}"))
-            .help("remove one of these needs");
+            .error(ProblemCode::DependencyCycle, span, format!("these workstreams depend on each other: {path}"))
+            .help("remove one of these dependencies");
     }
     Placed { phase_of, needs: within }
 }
 
-/// The needs as positions; those that are not defined are reported and left out.
+/// Resolves dependencies to positions; undefined ones are reported and left out.
 fn resolved(checker: &mut Checker<'_, '_>, workstreams: &[RawWorkstream<'_, '_>]) -> Needs {
     let positions: BTreeMap<&str, usize> =
         workstreams.iter().enumerate().map(|(position, workstream)| (workstream.id.text, position)).collect();
@@ -47,11 +48,11 @@ fn resolved(checker: &mut Checker<'_, '_>, workstreams: &[RawWorkstream<'_, '_>]
         let mut needed = Vec::new();
         for (index, need) in workstream.needs.iter().enumerate() {
             let Some(&other) = positions.get(need.text).or_else(|| positions.get(without_remark(need.text))) else {
-                let message = format!("workstream `{}` needs `{}`, which is not defined", workstream.id.text, shown(need.text));
+                let message =
+                    format!("workstream `{}` depends on `{}`, which is not defined", workstream.id.text, shown(need.text));
                 let others = positions.keys().copied().filter(|other| *other != workstream.id.text);
                 let meant = if checker.report.is_full() { None } else { suggest::did_you_mean(need.text, others) };
-                let help =
-                    meant.unwrap_or_else(|| "what other pipelines must have done belongs under `external_dependencies`".into());
+                let help = meant.unwrap_or_else(|| "list work of other pipelines under `external_dependencies`".into());
                 checker.error(ProblemCode::UnknownTask, &need.span, message).help(help);
                 continue;
             };
@@ -62,7 +63,7 @@ fn resolved(checker: &mut Checker<'_, '_>, workstreams: &[RawWorkstream<'_, '_>]
     needs
 }
 
-/// Workstreams in no phase run in the phase of the last one that they depend on; those that are deferred do not run.
+/// Workstreams without a phase run in the phase of their last dependency; deferred ones do not run.
 fn place_missing(
     checker: &mut Checker<'_, '_>,
     workstreams: &mut [RawWorkstream<'_, '_>],
@@ -71,11 +72,11 @@ fn place_missing(
     phase_of: &mut [Option<usize>],
 ) {
     for workstream in workstreams.iter().zip(phase_of.iter()).filter(|(stream, phase)| stream.deferred && phase.is_none()) {
-        let message = format!("workstream `{}` is deferred and in no phase, so it does not run", workstream.0.id.text);
+        let message = format!("workstream `{}` is deferred and not in any phase, so it does not run", workstream.0.id.text);
         checker
             .report
             .warning(ProblemCode::UnscheduledTask, &workstream.0.id.span, message)
-            .help("put it into a phase of `execution_phases` when it is to run");
+            .help("add it to a phase under `execution_phases` to run it");
     }
     let Some(last) = phases.len().checked_sub(1) else { return };
     let mut missing: Vec<usize> =
@@ -85,34 +86,34 @@ fn place_missing(
             needs[*position].iter().all(|(other, _)| phase_of[*other].is_some() || workstreams[*other].deferred)
         };
         let (mut ready, waiting): (Vec<usize>, Vec<usize>) = missing.iter().copied().partition(is_ready);
-        // What depends on itself in a circle is placed anywhere; the circle is reported.
-        let in_circle = ready.is_empty();
-        if in_circle {
+        // Members of a cycle are placed anywhere; the cycle itself is reported.
+        let in_cycle = ready.is_empty();
+        if in_cycle {
             ready.clone_from(&missing);
         }
         for position in ready {
             let after = needs[position].iter().filter_map(|(other, _)| Some((phase_of[*other]?, *other))).max();
-            let target = if in_circle { last } else { after.map_or(0, |(phase, _)| phase) };
+            let target = if in_cycle { last } else { after.map_or(0, |(phase, _)| phase) };
             let stream = &workstreams[position];
             let because = after.map(|(_, other)| format!(", after `{}`", workstreams[other].id.text)).unwrap_or_default();
             let message = format!(
-                "workstream `{}` is in no phase; it runs in phase `{}`{because}",
+                "workstream `{}` is not in any phase; it runs in phase `{}`{because}",
                 stream.id.text,
                 shown(&phases[target].name)
             );
             checker
                 .report
                 .warning(ProblemCode::UnscheduledTask, &stream.id.span, message)
-                .help("put it into a phase of `execution_phases`, or mark it with `deferred: true`");
+                .help("add it to a phase under `execution_phases`, or mark it with `deferred: true`");
             phase_of[position] = Some(target);
             phases[target].members.push(position);
             workstreams[position].placed = Some(workstreams[position].id.span.clone());
         }
-        missing = if in_circle { Vec::new() } else { waiting };
+        missing = if in_cycle { Vec::new() } else { waiting };
     }
 }
 
-/// A workstream that depends on one of a later phase runs in that phase, and so does what depends on it.
+/// A workstream that depends on one in a later phase moves to that phase, and so do its dependents.
 fn move_later(
     checker: &mut Checker<'_, '_>,
     workstreams: &[RawWorkstream<'_, '_>],
@@ -125,7 +126,7 @@ fn move_later(
         needed.iter().for_each(|(other, index)| dependents[*other].push((position, *index)));
     }
     let mut order: Vec<usize> = (0..workstreams.len()).filter(|position| phase_of[*position].is_some()).collect();
-    // From the last phase on: whatever is reached first is reached from the latest phase that it depends on.
+    // Starting with the last phase, each workstream is first reached from the latest phase that it depends on.
     order.sort_by_key(|position| std::cmp::Reverse(phase_of[*position]));
     let mut seen = vec![false; workstreams.len()];
     for start in order {
@@ -141,10 +142,10 @@ fn move_later(
                     let (id, need) = (workstreams[*dependent].id.text, &workstreams[*dependent].needs[*index]);
                     let (from, to) = (shown(&phases[own].name), shown(&phases[target].name));
                     let message = format!(
-                        "workstream `{id}` of phase `{from}` needs `{}`, so it runs in the later phase `{to}`",
+                        "workstream `{id}` of phase `{from}` depends on `{}`, so it runs in the later phase `{to}`",
                         need.text
                     );
-                    let help = format!("list `{id}` under phase `{to}`, or what it needs in an earlier one");
+                    let help = format!("list `{id}` under phase `{to}`, or move its dependency to an earlier phase");
                     checker.report.warning(ProblemCode::PhaseOrder, &need.span, message).help(help);
                     phases[own].members.retain(|member| member != dependent);
                     phases[target].members.push(*dependent);
@@ -155,7 +156,7 @@ fn move_later(
     }
 }
 
-/// The needs within each phase; earlier phases are done anyway.
+/// The dependencies within each phase. Those on earlier phases need no record, because phases run in order.
 fn within_phases(
     checker: &mut Checker<'_, '_>,
     workstreams: &[RawWorkstream<'_, '_>],
@@ -169,11 +170,13 @@ fn within_phases(
             match (phase_of[position], phase_of[*other]) {
                 (Some(_), None) if workstreams[*other].deferred => {
                     let need = &workstream.needs[*index];
-                    let message =
-                        format!("workstream `{}` needs `{}`, which is deferred and in no phase", workstream.id.text, need.text);
+                    let message = format!(
+                        "workstream `{}` depends on `{}`, which is deferred and not in any phase",
+                        workstream.id.text, need.text
+                    );
                     checker
                         .error(ProblemCode::UnscheduledTask, &need.span, message)
-                        .help("put it into a phase, or remove the need");
+                        .help("add it to a phase, or remove the dependency");
                 }
                 (Some(own), Some(others)) if others != own => {}
                 (Some(_) | None, Some(_) | None) => needed.push(*other),

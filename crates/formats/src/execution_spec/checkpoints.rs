@@ -1,4 +1,4 @@
-//! What a person is asked between phases, and gates by convention that the settings have commands for.
+//! Checkpoints between phases, and commands from the settings for conventional gates.
 
 use super::assemble::{literal, safe, unique};
 use lockgate_engine::id::GateId;
@@ -6,7 +6,7 @@ use lockgate_engine::spec::reader::{DEFAULT_PROMPT, default_choices};
 use lockgate_engine::spec::workflow::{Checkpoint, Gate, ManualGate, OnConditionError, WaitSettings, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Lets the settings decide gates that a spec names by convention: those with a command become gates that run.
+/// Takes the commands of conventional gates from the settings: gates with a command run it, all others stay manual.
 pub fn with_gate_commands(workflow: &mut Workflow, commands: &BTreeMap<String, String>) {
     let Some(pipeline) = &mut workflow.pipeline else { return };
     let command = |gate: &ManualGate| gate.convention.as_ref().and_then(|name| commands.get(name)).cloned();
@@ -34,7 +34,7 @@ pub fn with_gate_commands(workflow: &mut Workflow, commands: &BTreeMap<String, S
     ask_between_phases(workflow);
 }
 
-/// Between two phases a person says whether the next one may begin; so too wherever a gate needs a person.
+/// Adds a checkpoint between phases, and after every phase with a manual gate.
 pub(super) fn ask_between_phases(workflow: &mut Workflow) {
     let Some(pipeline) = &workflow.pipeline else { return };
     let count = pipeline.phases.len();
@@ -48,7 +48,7 @@ pub(super) fn ask_between_phases(workflow: &mut Workflow) {
         }
         let mut prompt = format!("{} is done ({} of {count}).\n", pipeline.phases[number].name, number + 1);
         if !manual_gates.is_empty() {
-            prompt += "By continuing you say that this holds:\n";
+            prompt += "By continuing, you confirm:\n";
             for gate in manual_gates {
                 let criteria = gate.criteria.as_ref().map(|criteria| format!(": {criteria}")).unwrap_or_default();
                 prompt += &format!("- {}{criteria}\n", gate.title);

@@ -1,4 +1,4 @@
-//! What gates are called, what they run, and when they have passed.
+//! Gates of an EXECUTION-SPEC: names, commands and criteria.
 
 use super::{Fields, Name, cut, is_too_many, map, names, text, without_remark};
 use lockgate_engine::spec::code::ProblemCode;
@@ -9,38 +9,34 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Where something says its command, best first.
+/// Keys for the command of a gate, in order of preference.
 pub(super) const COMMAND_KEYS: [&str; 4] = ["command", "run", "cmd", "commands"];
 
-/// Where a gate says when it has passed, best first.
+/// Keys for the criteria of a gate, in order of preference.
 const CRITERIA_KEYS: [&str; 5] = ["success_criteria", "pass_criteria", "criteria", "assertions", "description"];
 
-/// A gate's command stands in each place that names it, so its length is bounded.
+/// The maximum length of a gate's command. It is repeated for every phase and workstream that names the gate.
 const MAX_COMMAND: usize = 16 << 10;
 
-/// Words that stand where a command would, and are none.
+/// Words that are used in place of a command and mean none.
 const NO_COMMAND: [&str; 5] = ["manual", "none", "n/a", "tbd", "human"];
 
-/// Gates that files name without defining them: what they run is the same in all specs of a project.
+/// Gates that files name without defining them, because all specs of a project share their commands.
 const CONVENTIONS: [&str; 5] = ["type-check", "lint", "test-pass", "schema-validation", "build"];
 
-/// A gate that the file defines.
 pub(super) struct Definition {
-    /// The command; nothing where a person decides.
+    /// The command; `None` if a person decides.
     pub(super) run: Option<String>,
-    /// What must hold.
     pub(super) criteria: Option<String>,
-    /// How long it may take.
     pub(super) timeout: Option<Duration>,
-    /// Whether it is named by convention and defined nowhere in the file.
+    /// Whether the file names the gate by convention, without defining it.
     pub(super) by_convention: bool,
-    /// Where it stands.
     span: Range<usize>,
-    /// Whether anything names it.
+    /// Whether a phase or a workstream names it.
     used: bool,
 }
 
-/// The gates that a file defines, by their names.
+/// The gates that a file defines, by name.
 #[derive(Default)]
 pub(super) struct Definitions {
     known: BTreeMap<String, Definition>,
@@ -48,7 +44,7 @@ pub(super) struct Definitions {
 }
 
 impl Definitions {
-    /// Reads a map of gates by name, or a list of gates that name themselves.
+    /// Reads a map of gates by name, or a list of gates with a name each.
     pub(super) fn read(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>) -> Self {
         let mut definitions = Self::default();
         let Some(node) = top.first(&["gates", "validation_gates"]) else { return definitions };
@@ -76,7 +72,7 @@ impl Definitions {
                 }
             }
             Content::Scalar(_) => {
-                checker.wrong_kind(node, "`gates`", "a map of gates by their names");
+                checker.wrong_kind(node, "`gates`", "a map of gates by name");
             }
         }
         definitions
@@ -99,7 +95,7 @@ impl Definitions {
         }
         if definition.run.as_ref().is_some_and(|run| run.len() > MAX_COMMAND) {
             let message = format!("the command of gate `{}` is longer than {MAX_COMMAND} bytes", shown(name));
-            checker.error(ProblemCode::TooLarge, span, message).help("put it into a script, and run that");
+            checker.error(ProblemCode::TooLarge, span, message).help("move it to a script and run the script");
         }
         if let Some(first) = self.known.get(name) {
             checker.repeated("gate", span, name, first.span.start);
@@ -109,7 +105,7 @@ impl Definitions {
         self.known.insert(name.to_owned(), definition);
     }
 
-    /// The gates that a phase or a workstream names; those that nobody defines are told and left out.
+    /// The gates that a phase or a workstream names; undefined ones are reported and left out.
     pub(super) fn named<'n>(&mut self, checker: &mut Checker<'_, '_>, fields: Fields<'n, '_>) -> Vec<Name<'n>> {
         let mut named: Vec<Name<'n>> = Vec::new();
         for key in ["gate", "gates"] {
@@ -121,7 +117,7 @@ impl Definitions {
                 {
                     continue;
                 }
-                // Some files name the kind of the gate, and beside it the gate itself.
+                // Some files name the kind of gate, and the gate itself under `gate_detail`.
                 let detail = fields.get("gate_detail").and_then(text).filter(|detail| self.known.contains_key(*detail));
                 let plain = without_remark(name.text);
                 let meant = match self.known.contains_key(name.text) {
@@ -157,23 +153,23 @@ impl Definitions {
         named
     }
 
-    /// Whether every part of `lint + test-pass` is a gate by convention, or one that the file defines.
+    /// Whether every part of `lint + test-pass` is a conventional gate or one that the file defines.
     fn is_conventional(&self, name: &str) -> bool {
         let mut parts = parts(name).peekable();
         parts.peek().is_some() && parts.all(|part| CONVENTIONS.contains(&part) || self.known.contains_key(part))
     }
 
-    /// A gate that is named by convention: its command is in the settings, otherwise a person is asked.
+    /// Adds a conventional gate: the settings may have a command for it, otherwise a person decides.
     fn name_by_convention(&mut self, checker: &mut Checker<'_, '_>, name: &str, span: &Range<usize>) {
         if let Some(definition) = self.known.get_mut(name) {
             definition.used = true;
             return;
         }
         let message = format!(
-            "gate `{name}` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"
+            "gate `{name}` is not defined under `gates`; it runs the command under `pipelines.gates` in the settings, or a person decides"
         );
         let help = format!(
-            "define it here: `gates: {{{name}: {{command: …}}}}`, or in the settings: `pipelines: {{gates: {{{name}: …}}}}`"
+            "define it in this file: `gates: {{{name}: {{command: …}}}}`, or in the settings: `pipelines: {{gates: {{{name}: …}}}}`"
         );
         checker.report.warning(ProblemCode::UnknownGate, span, message).help(help);
         let definition =
@@ -181,7 +177,7 @@ impl Definitions {
         self.known.insert(name.to_owned(), definition);
     }
 
-    /// Gates that are defined where they are named: `gates: [{ name: lint, command: make lint }]`.
+    /// Adds gates that are defined where they are named: `gates: [{ name: lint, command: make lint }]`.
     fn define_in_place(&mut self, checker: &mut Checker<'_, '_>, node: &Node<'_>) {
         for item in checker.one_or_more(node) {
             let Some(fields) = map(item).filter(|fields| fields.first(&COMMAND_KEYS).is_some()) else { continue };
@@ -194,26 +190,24 @@ impl Definitions {
         }
     }
 
-    /// A gate by its name.
     pub(super) fn get(&self, name: &str) -> Option<&Definition> {
         self.known.get(name)
     }
 
-    /// Warns of gates that never run.
+    /// Warns about gates that never run.
     pub(super) fn warn_of_unused(&self, checker: &mut Checker<'_, '_>) {
         for name in self.unused() {
-            let message = format!("gate `{}` never runs: no phase and no workstream names it", shown(name));
+            let message = format!("gate `{}` never runs: no phase or workstream names it", shown(name));
             let help = "list it under `gates` of a phase, or remove it";
             checker.report.warning(ProblemCode::UnusedKey, &self.known[name].span, message).help(help);
         }
     }
 
-    /// Gates that never run.
     pub(super) fn unused(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(String::as_str).filter(|name| !self.known[*name].used)
     }
 
-    /// What the gates are to show, by name.
+    /// The criteria of all gates, by gate name.
     pub(super) fn criteria(&self) -> BTreeMap<String, String> {
         let criteria = |(name, definition): (&String, &Definition)| Some((name.clone(), definition.criteria.clone()?));
         self.known.iter().filter(|(_, definition)| definition.used).filter_map(criteria).collect()
@@ -225,7 +219,7 @@ fn parts(name: &str) -> impl Iterator<Item = &str> {
     name.split('+').map(|part| without_remark(part.trim())).filter(|part| !part.is_empty())
 }
 
-/// One command, or several of which each must succeed; nothing where the words are none.
+/// One command, or several that must all succeed; `None` if the text is one of `NO_COMMAND`.
 pub(super) fn commands(checker: &mut Checker<'_, '_>, node: &Node<'_>) -> Option<String> {
     let mut commands = Vec::new();
     for item in checker.one_or_more(node) {
@@ -241,7 +235,7 @@ pub(super) fn commands(checker: &mut Checker<'_, '_>, node: &Node<'_>) -> Option
     }
 }
 
-/// The command, after a look whether the files are there that the gate is about.
+/// The command, preceded by a check that the required files exist.
 fn with_files(checker: &mut Checker<'_, '_>, fields: Fields<'_, '_>, run: Option<String>) -> Option<String> {
     let Some(node) = fields.first(&["files_required", "required_files"]) else { return run };
     let mut lines = String::new();
@@ -252,7 +246,7 @@ fn with_files(checker: &mut Checker<'_, '_>, fields: Fields<'_, '_>, run: Option
     Some(lines + run.as_deref().unwrap_or("true"))
 }
 
-/// A value in words, on one line for each of its parts.
+/// A value as text, with one line for each of its parts.
 fn words(node: &Node<'_>) -> String {
     match &*node.content {
         Content::Scalar(scalar) => scalar.text.trim().to_owned(),

@@ -1,17 +1,17 @@
-//! EXECUTION-SPEC files: Markdown whose frontmatter says workstreams, phases and gates, as workflows that can be run.
+//! EXECUTION-SPEC files: Markdown whose frontmatter defines workstreams, phases and gates, read as workflows.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! | --- | --- |
-//! | `workstream` | one workstream: who works, what it needs, what it leaves behind |
-//! | `gate` | what gates are called and run |
-//! | `phase` | which workstreams the file lists together |
-//! | `assign_phases` | the phase of every workstream, and the order within it |
-//! | `checkpoints` | what a person is asked between phases, and gates that the settings have commands for |
-//! | `output` | files that a workstream is to leave behind, out of what people write |
-//! | `prompt` | what an agent is told: all that the file says about its workstream |
-//! | `assemble` | the workflow that comes of it |
+//! | `workstream` | one workstream: executor, dependencies, outputs |
+//! | `gate` | names and commands of gates |
+//! | `phase` | the phases that the file lists, and their workstreams |
+//! | `assign_phases` | the phase of every workstream, and the order within a phase |
+//! | `checkpoints` | checkpoints between phases, and commands from the settings for conventional gates |
+//! | `output` | the files that a workstream must leave behind, found in free text |
+//! | `prompt` | the prompt of a workstream's agent |
+//! | `assemble` | the resulting workflow |
 //!
-//! Keys that mean nothing here are told to the agents as they are; real files have many of their own.
+//! Real files have many keys of their own. Keys without a meaning here go into the prompt unchanged.
 
 mod assemble;
 mod assign_phases;
@@ -32,27 +32,27 @@ use lockgate_engine::spec::{MAX_BYTES, Read};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// There may be so many workstreams, phases, gates, and names in a list.
+/// The maximum number of workstreams, phases, gates, and names in a list.
 const MOST: usize = 1_000;
 
-/// So many characters of a name, a note or a criterion are told to those whom it is not about.
-const LONGEST_TOLD: usize = 1_000;
+/// The maximum number of characters of a name, note or criterion in the prompts of other workstreams.
+const MAX_REPEATED: usize = 1_000;
 
-/// Where a file says what it is known by, best first.
+/// Keys for the id of the pipeline, in order of preference.
 const PRD_KEYS: [&str; 6] = ["prd", "prd_id", "exec_id", "exec_spec_id", "spec_id", "id"];
 
-/// Where a file says what people call it, best first.
+/// Keys for the title of the pipeline, in order of preference.
 const TITLE_KEYS: [&str; 3] = ["prd_title", "title", "name"];
 
-/// Where a file says its phases.
+/// Keys for the list of phases.
 const PHASES_KEYS: [&str; 2] = ["execution_phases", "phases"];
 
-/// Reads the text of an EXECUTION-SPEC and says everything that is wrong with it.
+/// Reads an EXECUTION-SPEC and reports everything that is wrong with it.
 pub fn read_with_includes(source: &str, includes: &mut dyn Includes) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
-        let message = format!("the file has {} bytes; an EXECUTION-SPEC may have {MAX_BYTES}", source.len());
-        report.error(ProblemCode::TooLarge, &(0..0), message).help("keep large data in files of its own");
+        let message = format!("the file has {} bytes; the limit for an EXECUTION-SPEC is {MAX_BYTES}", source.len());
+        report.error(ProblemCode::TooLarge, &(0..0), message).help("move large data to separate files");
         return Read { workflow: None, problems: report.finish("") };
     }
     let (yaml, body) = frontmatter::split(source).map_or((source, ""), |front| (front.yaml, front.body));
@@ -62,14 +62,14 @@ pub fn read_with_includes(source: &str, includes: &mut dyn Includes) -> Read {
     Read { workflow, problems: report.finish(source) }
 }
 
-/// A map of the file, whose keys are read as far as they mean something here.
+/// A map of the file. Only known keys are read.
 #[derive(Clone, Copy)]
 struct Fields<'n, 'a> {
     entries: &'n [Entry<'a>],
 }
 
 impl<'n, 'a> Fields<'n, 'a> {
-    /// The value of the first of these keys that has one.
+    /// The value of the first of these keys that is present.
     fn first(self, keys: &[&str]) -> Option<&'n Node<'a>> {
         keys.iter().find_map(|key| self.entry(key)).map(|entry| &entry.value)
     }
@@ -78,30 +78,30 @@ impl<'n, 'a> Fields<'n, 'a> {
         self.first(&[key])
     }
 
-    /// A key that has a value, with its place.
+    /// The entry of a key that is present and not null.
     fn entry(self, key: &str) -> Option<&'n Entry<'a>> {
         self.entries.iter().find(|entry| entry.key == key && !entry.value.is_null())
     }
 
-    /// Whether a key says yes.
+    /// Whether the value of a key is `true`.
     fn is_true(self, key: &str) -> bool {
         self.get(key).and_then(scalar).is_some_and(|scalar| scalar.boolean() == Some(true))
     }
 
-    /// Whether a key says that something must be: `true` or `required`.
+    /// Whether a key makes something mandatory: `true` or `required`.
     fn asks_for(self, key: &str) -> bool {
         self.is_true(key) || self.get(key).and_then(text).is_some_and(|word| word.eq_ignore_ascii_case("required"))
     }
 
-    /// Warns of keys that are a slip of the pen away from one that means something.
-    fn warn_of_slips(self, checker: &mut Checker<'_, '_>, what: &str, known: &[&str]) {
+    /// Warns about keys that look like a misspelling of a known one.
+    fn warn_of_misspellings(self, checker: &mut Checker<'_, '_>, what: &str, known: &[&str]) {
         for Entry { key, key_span, .. } in self.entries {
             let key: &str = key;
             if known.contains(&key) || checker.report.is_full() {
                 continue;
             }
             if let Some(meant) = suggest::misspelt(key, known.iter().copied()) {
-                let message = format!("`{}` means nothing on {what}", shown(key));
+                let message = format!("unknown key `{}` on {what}", shown(key));
                 checker.report.warning(ProblemCode::UnknownKey, key_span, message).help(format!("did you mean `{meant}`?"));
             }
         }
@@ -122,19 +122,18 @@ fn scalar<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Scalar<'a>> {
     }
 }
 
-/// The text of a single value; nothing where it is something else or empty.
+/// The text of a scalar; `None` for other values and for empty text.
 fn text<'n>(node: &'n Node<'_>) -> Option<&'n str> {
     scalar(node).map(|scalar| scalar.text.trim()).filter(|text| !text.is_empty())
 }
 
-/// A name with its place.
 #[derive(Clone)]
 struct Name<'n> {
     text: &'n str,
     span: Range<usize>,
 }
 
-/// Names that stand as one value, as a list, or as maps with an `id` each.
+/// Names given as one value, as a list, or as maps with an `id` each.
 fn names<'n>(checker: &mut Checker<'_, '_>, node: &'n Node<'_>, what: &str) -> Vec<Name<'n>> {
     let mut names: Vec<Name<'n>> = Vec::new();
     let mut seen: BTreeSet<&'n str> = BTreeSet::new();
@@ -152,31 +151,31 @@ fn names<'n>(checker: &mut Checker<'_, '_>, node: &'n Node<'_>, what: &str) -> V
     names
 }
 
-/// The name before a remark: `WS1` of `WS1 (schema)` and of `WS1: schema`.
+/// The name before a remark: `WS1` in `WS1 (schema)` and in `WS1: schema`.
 fn without_remark(text: &str) -> &str {
     let end = [" (", ": ", " - ", " — ", " #"].iter().filter_map(|sign| text.find(sign)).min().unwrap_or(text.len());
     text[..end].trim()
 }
 
-/// Whether there is more of something than a pipeline may have; if so, that is told. What belongs to one thing is repeated for others, so what there
-/// may be of each is bounded.
+/// Reports an error if there are more items than a pipeline may have. The number is limited because prompts repeat the items of other
+/// workstreams.
 fn is_too_many(checker: &mut Checker<'_, '_>, span: &Range<usize>, count: usize, what: &str) -> bool {
     let is_too_many = count > MOST;
     if is_too_many {
-        checker.error(ProblemCode::TooLarge, span, format!("{what}: there may be {MOST}, and here are {count}"));
+        checker.error(ProblemCode::TooLarge, span, format!("{what}: the limit is {MOST}, found {count}"));
     }
     is_too_many
 }
 
-/// The beginning of a text that is told in several places.
+/// Cuts a text that is repeated in several prompts.
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_TOLD) {
+    match text.char_indices().nth(MAX_REPEATED) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-/// What stands above the parts: what the pipeline is known by, and what becomes of it.
+/// The top-level keys: identity of the pipeline and options for the whole run.
 struct Head {
     prd: Option<String>,
     title: Option<String>,
@@ -186,9 +185,9 @@ struct Head {
     fail_fast: bool,
 }
 
-/// What the name of the file says that the pipeline is known by: `EXEC-009` of `EXEC-009-cashier.md`, or all of a plain name.
+/// The pipeline id in the name of the file: `EXEC-009` in `EXEC-009-cashier.md`, or the whole name if it has no number.
 fn prd_of_file(checker: &mut Checker<'_, '_>, span: &Range<usize>) -> Option<String> {
-    let help = "write what it is known by, such as `prd: PRD-009`";
+    let help = "add the id of the pipeline, such as `prd: PRD-009`";
     let name = checker.file_name();
     let stem = name.as_deref().map(|name| name.strip_suffix(".md").unwrap_or(name));
     let fits = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.');
@@ -196,7 +195,7 @@ fn prd_of_file(checker: &mut Checker<'_, '_>, span: &Range<usize>) -> Option<Str
     let known = stem.map(numbered_id).filter(is_id);
     match known {
         Some(id) => {
-            let message = format!("`prd` is missing; the name of the file says `{id}`");
+            let message = format!("`prd` is missing; using `{id}` from the file name");
             checker.report.warning(ProblemCode::MissingKey, span, message).help(help);
             Some(id.to_owned())
         }
@@ -207,7 +206,7 @@ fn prd_of_file(checker: &mut Checker<'_, '_>, span: &Range<usize>) -> Option<Str
     }
 }
 
-/// `EXEC-009` of `EXEC-009-cashier`; all of a name without such a number.
+/// `EXEC-009` in `EXEC-009-cashier`; the whole name if it has no such number.
 fn numbered_id(stem: &str) -> &str {
     let mut parts = stem.match_indices('-').map(|(at, _)| at).chain([stem.len()]);
     let is_number = |end: &usize| {
@@ -218,7 +217,7 @@ fn numbered_id(stem: &str) -> &str {
 }
 
 fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>) -> Head {
-    // Some files have a path under `prd`, and what they are known by under another key.
+    // Some files have a path under `prd`, and the id under another key.
     let is_name = |node: &&Node<'_>| text(node).is_some_and(|text| !text.contains(['/', ' ']));
     let prd = PRD_KEYS.iter().filter_map(|key| top.get(key)).find(is_name).or(top.first(&PRD_KEYS));
     let prd = match prd {
@@ -236,8 +235,10 @@ fn head(checker: &mut Checker<'_, '_>, top: Fields<'_, '_>, span: &Range<usize>)
             let path = checker.path(node, "`state_file`", Roots::OutputDir)?;
             let first = path.split('/').find(|part| !matches!(*part, "" | "."));
             if first.is_some_and(|first| [".lockgate", ".git"].iter().any(|own| first.eq_ignore_ascii_case(own))) {
-                let message = "`state_file` lies among the files of Lockgate or Git";
-                checker.error(ProblemCode::PathTraversal, &node.span, message).help("name another place");
+                let message = "`state_file` is inside a directory of Lockgate or Git";
+                checker
+                    .error(ProblemCode::PathTraversal, &node.span, message)
+                    .help("choose a path outside `.lockgate` and `.git`");
                 return None;
             }
             Some(path)

@@ -1,17 +1,17 @@
-//! What a workstream is to leave behind: paths, paths with a remark, or a few words.
+//! The outputs of a workstream: paths, paths with a remark, or free text.
 
 use super::{Fields, map, text};
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Checker, Content, Node, shown};
 use lockgate_engine::spec::workflow::Output;
 
-/// Where a file says it, best first.
+/// Keys for the outputs, in order of preference.
 pub(super) const OUTPUT_KEYS: [&str; 3] = ["outputs", "artifacts", "deliverables"];
 
-/// Signs that begin a remark after a path.
+/// What separates a path from a remark after it.
 const REMARKS: [&str; 7] = [" (", " — ", " – ", " -- ", " - ", " #", ": "];
 
-/// Everything that is listed, whatever the shape of the list.
+/// All outputs, however the list is structured.
 pub(super) fn outputs(checker: &mut Checker<'_, '_>, workstream: Fields<'_, '_>) -> Vec<Output> {
     let mut found = Vec::new();
     if let Some(node) = workstream.first(&OUTPUT_KEYS) {
@@ -26,7 +26,7 @@ fn gather(checker: &mut Checker<'_, '_>, node: &Node<'_>, found: &mut Vec<Output
         Content::List(items) => items.iter().for_each(|item| gather(checker, item, found)),
         Content::Map(entries) => match map(node).and_then(|fields| fields.first(&["path", "file"])) {
             Some(path) => gather(checker, path, found),
-            // `- path/of/file.ts: what changes` is a map of one entry, and groups have names that are no paths.
+            // `- path/of/file.ts: what changes` is a map with one entry. Groups have names that are not paths.
             None => {
                 for entry in entries {
                     if path_of(&entry.key).is_some_and(|path| path.contains(['/', '.'])) {
@@ -44,20 +44,20 @@ fn output(checker: &mut Checker<'_, '_>, node: &Node<'_>, said: &str) -> Option<
     let path = path_of(said);
     let reason = match path {
         Some(path) if path.starts_with(['/', '~']) => Some("is an absolute path"),
-        Some(path) if path.split('/').any(|part| part == "..") => Some("leads upwards with `..`"),
+        Some(path) if path.split('/').any(|part| part == "..") => Some("contains `..`"),
         Some(_) | None => None,
     };
     if let Some(reason) = reason {
         let message = format!("the output `{}` {reason}", shown(said));
         checker
             .error(ProblemCode::PathTraversal, &node.span, message)
-            .help("outputs lie under the root: write a relative path without `..`");
+            .help("outputs must be inside the project root: write a relative path without `..`");
         return None;
     }
     Some(Output { said: said.to_owned(), path: path.map(pattern) })
 }
 
-/// The path in what somebody wrote; nothing where it is words.
+/// The path in an output; `None` if it is free text.
 fn path_of(said: &str) -> Option<&str> {
     let end = REMARKS.iter().filter_map(|sign| said.find(sign)).min().unwrap_or(said.len());
     let path = said[..end].trim().trim_matches('`');
@@ -66,7 +66,7 @@ fn path_of(said: &str) -> Option<&str> {
     (is_path && path.chars().any(char::is_alphanumeric)).then_some(path)
 }
 
-/// The path with `*` where something is to be filled in that nobody knows yet: `<TIMESTAMP>`, `{TS1}`, `YYYYMMDDHHMMSS`.
+/// The path with `*` for every placeholder: `<TIMESTAMP>`, `{TS1}`, `YYYYMMDDHHMMSS`.
 fn pattern(path: &str) -> String {
     let mut pattern = String::with_capacity(path.len());
     let mut rest = path;

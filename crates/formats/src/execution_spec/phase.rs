@@ -1,4 +1,4 @@
-//! Which workstreams stand together, and the order among them.
+//! The phases of an EXECUTION-SPEC, and the order of the workstreams in each.
 
 use super::gate::Definitions;
 use super::workstream::RawWorkstream;
@@ -8,33 +8,30 @@ use lockgate_engine::spec::reader::{Checker, Content, Node, line_of, shown};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Where a phase lists its workstreams, best first; `parallel` may also say only whether they run at once.
+/// Keys for the workstreams of a phase, in order of preference. `parallel` may also be a boolean: whether they run in parallel.
 const MEMBER_KEYS: [&str; 4] = ["parallel", "workstreams", "sequential", "tasks"];
 
-/// Where a phase says something for people, in the order in which it is told.
+/// Keys for notes to people, in the order in which they are shown.
 const NOTE_KEYS: [&str; 5] = ["description", "note", "notes", "blocker", "goal"];
 
-/// A phase as the file says it.
+/// A phase as written in the file.
 pub(super) struct RawPhase<'n> {
-    /// What people call it.
     pub(super) name: String,
-    /// Where it stands.
     pub(super) span: Range<usize>,
-    /// Its workstreams, as positions in the list of all.
+    /// Positions in the list of all workstreams.
     pub(super) members: Vec<usize>,
-    /// The gates that it lists.
+    /// The gates listed on the phase itself.
     pub(super) gates: Vec<Name<'n>>,
-    /// What it says for people.
     pub(super) notes: Vec<String>,
-    /// Whether the first failure ends what is under way.
+    /// Whether the first failure cancels running workstreams.
     pub(super) fail_fast: bool,
 }
 
-/// What must be done before what, once everything has its place.
+/// The result of assigning workstreams to phases.
 pub(super) struct Placed {
-    /// The phase of each workstream; nothing for one that stands in none.
+    /// The phase of each workstream; `None` if it has no phase.
     pub(super) phase_of: Vec<Option<usize>>,
-    /// For each workstream those of its own phase that it needs.
+    /// For each workstream, its dependencies in the same phase.
     pub(super) needs: Vec<Vec<usize>>,
 }
 
@@ -70,7 +67,9 @@ pub(super) fn phases<'n, 'a>(
         phases.push(phase(checker, number, key, node, workstreams, &positions, gates));
     }
     if phases.is_empty() {
-        checker.error(ProblemCode::EmptyValue, &node.span, "`execution_phases` is empty").help("a pipeline has at least one");
+        checker
+            .error(ProblemCode::EmptyValue, &node.span, "`execution_phases` is empty")
+            .help("a pipeline needs at least one phase");
     }
     phases
 }
@@ -110,7 +109,7 @@ fn phase<'n, 'a>(
     let mut in_order = false;
     if let Some(fields) = fields {
         let known: Vec<&str> = [&MEMBER_KEYS[..], &["gate", "gates", "name", "title", "blocked"], &NOTE_KEYS].concat();
-        fields.warn_of_slips(checker, "a phase", &known);
+        fields.warn_of_misspellings(checker, "a phase", &known);
         in_order = list.is_some_and(|list| fields.get("sequential").is_some_and(|other| std::ptr::eq(other, list)))
             || fields.get("parallel").and_then(scalar).is_some_and(|scalar| scalar.boolean() == Some(false));
         phase.gates = gates.named(checker, fields);
@@ -121,9 +120,8 @@ fn phase<'n, 'a>(
             Some(other) => phase.notes.push(format!("This phase is marked as `{other}`.")),
         }
         if fields.is_true("blocked") {
-            let message =
-                format!("phase `{}` is marked as blocked, and runs all the same when its turn comes", shown(&phase.name));
-            let help = "the question before it shows the mark; answer it when the phase may begin";
+            let message = format!("phase `{}` is marked as blocked, but still runs when its turn comes", shown(&phase.name));
+            let help = "the checkpoint before it shows the note; answer it when the phase may start";
             checker.report.warning(ProblemCode::UnusedKey, &node.span, message).help(help);
             phase.notes.push("This phase is marked as blocked.".to_owned());
         }
@@ -145,8 +143,8 @@ fn phase<'n, 'a>(
         match workstream.placed.replace(name.span.clone()) {
             None => phase.members.push(position),
             Some(first) => {
-                let message = format!("workstream `{}` stands in two phases", workstream.id.text);
-                let help = format!("it stands on line {} too; keep one of them", line_of(checker.source(), first.start));
+                let message = format!("workstream `{}` is in two phases", workstream.id.text);
+                let help = format!("it is also listed on line {}; keep one of them", line_of(checker.source(), first.start));
                 workstream.placed = Some(first);
                 checker.error(ProblemCode::DuplicateId, &name.span, message).help(help);
             }
@@ -159,20 +157,20 @@ fn is_boolean(node: &Node<'_>) -> bool {
     scalar(node).is_some_and(|scalar| scalar.boolean().is_some())
 }
 
-/// How the workstreams of a phase follow each other, where it says so in a word that is known.
+/// The `execution_mode` of a phase; an unknown one gets a warning.
 fn mode<'n>(checker: &mut Checker<'_, '_>, fields: Fields<'n, '_>) -> Option<&'n str> {
     let node = fields.get("execution_mode")?;
     let word = text(node)?;
     if !matches!(word, "parallel" | "sequential") {
         let message =
-            format!("`execution_mode` is parallel or sequential; `{}` changes nothing, and the phase runs", shown(word));
-        checker.report.warning(ProblemCode::InvalidValue, &node.span, message).help("take the phase out if it is not to run");
+            format!("`execution_mode` must be parallel or sequential; `{}` is ignored, and the phase runs", shown(word));
+        checker.report.warning(ProblemCode::InvalidValue, &node.span, message).help("remove the phase if it should not run");
     }
     Some(word)
 }
 
-/// Whether a gate that workstreams of a phase name is looked at after everything that the phase does: each of its workstreams names it, or is
-/// needed by one that does.
+/// Whether a gate named by workstreams of a phase runs after all work of the phase: every workstream names the gate or is a dependency of one
+/// that does.
 pub(super) fn covers(members: &[usize], needs: &[Vec<usize>], naming: &[usize]) -> bool {
     if naming.is_empty() {
         return false;

@@ -1,73 +1,70 @@
-//! What an agent is told: all that the file says about its workstream, in readable form.
+//! The prompt of a workstream's agent: everything that the file says about the workstream.
 
-use super::workstream::{RawWorkstream, TOLD_ELSEWHERE};
+use super::workstream::{NOT_LISTED_IN_PROMPT, RawWorkstream};
 use super::{frontmatter, text};
 use lockgate_engine::spec::reader::{Content, Node};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 
-/// What may stand before the first word of a heading.
+/// Markdown marks that may precede the first word of a heading.
 const MARKS: [char; 4] = ['*', '`', '[', '('];
 
-/// So much of the Markdown about one workstream is told.
+/// The maximum length of Markdown sections in a prompt.
 const MAX_SECTIONS: usize = 64 << 10;
 
-/// What is said about a workstream elsewhere in the file.
+/// What the rest of the file says about a workstream.
 pub(super) struct PromptContext<'t> {
     /// The pipeline: `PRD-009 (Cashier Workflows)`.
     pub(super) pipeline: &'t str,
-    /// The phase it stands in.
     pub(super) phase: &'t str,
-    /// What that phase says for people.
+    /// The notes of that phase.
     pub(super) notes: &'t [String],
-    /// The workstreams that are done before it, each with its name.
+    /// The workstreams that complete before it, each with its name.
     pub(super) needs: &'t [String],
-    /// Its gates: name, command, what must hold.
+    /// Its gates: name, command, criteria.
     pub(super) gates: &'t [String],
-    /// The Markdown after the frontmatter.
     pub(super) sections: &'t Sections<'t>,
 }
 
-/// The whole prompt, as plain text.
 pub(super) fn prompt(workstream: &RawWorkstream<'_, '_>, context: &PromptContext<'_>) -> String {
     let id = workstream.id.text;
-    let mut told = format!(
+    let mut prompt = format!(
         "# {id}: {}\n\nThis is workstream {id} of {}, in the phase \"{}\".\n",
         workstream.name, context.pipeline, context.phase
     );
     if let Some(executor) = &workstream.executor {
         match workstream.fields.get("executor_type").and_then(text) {
-            Some(kind) => _ = writeln!(told, "Work as the {kind} `{executor}`."),
-            None => _ = writeln!(told, "Work as `{executor}`."),
+            Some(kind) => _ = writeln!(prompt, "Work as the {kind} `{executor}`."),
+            None => _ = writeln!(prompt, "Work as `{executor}`."),
         }
     }
     for note in context.notes {
-        let _ = writeln!(told, "About the phase: {note}");
+        let _ = writeln!(prompt, "About the phase: {note}");
     }
     if let Some(description) = workstream.fields.get("description").and_then(text) {
-        let _ = write!(told, "\n{description}\n");
+        let _ = write!(prompt, "\n{description}\n");
     }
-    list(&mut told, "Done before", context.needs);
+    list(&mut prompt, "Done before", context.needs);
     for entry in workstream.fields.entries {
-        if !TOLD_ELSEWHERE.contains(&&*entry.key) && !entry.value.is_null() {
-            let _ = write!(told, "\n## {}\n\n", heading(&entry.key));
-            write_value(&mut told, &entry.value, 0);
+        if !NOT_LISTED_IN_PROMPT.contains(&&*entry.key) && !entry.value.is_null() {
+            let _ = write!(prompt, "\n## {}\n\n", heading(&entry.key));
+            write_value(&mut prompt, &entry.value, 0);
         }
     }
-    list(&mut told, "Gates that must pass afterwards", context.gates);
+    list(&mut prompt, "Gates that must pass afterwards", context.gates);
     let sections = context.sections.about(id);
     if !sections.is_empty() {
-        let _ = write!(told, "\n---\n\nFrom the specification:\n\n{}\n", sections.trim_end());
+        let _ = write!(prompt, "\n---\n\nFrom the specification:\n\n{}\n", sections.trim_end());
     }
-    told
+    prompt
 }
 
-fn list(told: &mut String, title: &str, items: &[String]) {
+fn list(prompt: &mut String, title: &str, items: &[String]) {
     if !items.is_empty() {
-        let _ = write!(told, "\n## {title}\n\n");
+        let _ = write!(prompt, "\n## {title}\n\n");
         for item in items {
-            let _ = writeln!(told, "- {item}");
+            let _ = writeln!(prompt, "- {item}");
         }
     }
 }
@@ -79,23 +76,23 @@ fn heading(key: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-fn write_value(told: &mut String, node: &Node<'_>, depth: usize) {
+fn write_value(prompt: &mut String, node: &Node<'_>, depth: usize) {
     let indent = "  ".repeat(depth);
     match &*node.content {
         Content::Scalar(scalar) => {
-            let _ = writeln!(told, "{indent}{}", indented(&scalar.text, &indent));
+            let _ = writeln!(prompt, "{indent}{}", indented(&scalar.text, &indent));
         }
         Content::List(items) => {
             for item in items {
                 match &*item.content {
                     Content::Scalar(scalar) => {
-                        let _ = writeln!(told, "{indent}- {}", indented(&scalar.text, &format!("{indent}  ")));
+                        let _ = writeln!(prompt, "{indent}- {}", indented(&scalar.text, &format!("{indent}  ")));
                     }
                     Content::List(_) | Content::Map(_) => {
                         let mut inner = String::new();
                         write_value(&mut inner, item, depth + 1);
-                        // The first line of what is inside stands beside the dash.
-                        let _ = writeln!(told, "{indent}- {}", inner.trim());
+                        // The first line of a nested value follows the dash.
+                        let _ = writeln!(prompt, "{indent}- {}", inner.trim());
                     }
                 }
             }
@@ -104,11 +101,11 @@ fn write_value(told: &mut String, node: &Node<'_>, depth: usize) {
             for entry in entries {
                 match &*entry.value.content {
                     Content::Scalar(scalar) => {
-                        let _ = writeln!(told, "{indent}{}: {}", entry.key, indented(&scalar.text, &format!("{indent}  ")));
+                        let _ = writeln!(prompt, "{indent}{}: {}", entry.key, indented(&scalar.text, &format!("{indent}  ")));
                     }
                     Content::List(_) | Content::Map(_) => {
-                        let _ = writeln!(told, "{indent}{}:", entry.key);
-                        write_value(told, &entry.value, depth + 1);
+                        let _ = writeln!(prompt, "{indent}{}:", entry.key);
+                        write_value(prompt, &entry.value, depth + 1);
                     }
                 }
             }
@@ -120,7 +117,7 @@ fn indented(text: &str, indent: &str) -> String {
     text.trim_end().replace('\n', &format!("\n{indent}"))
 }
 
-/// The sections of the Markdown, found once, by the word that begins their headings.
+/// The sections of the Markdown, indexed by the first word of their headings.
 #[derive(Default)]
 pub(super) struct Sections<'t> {
     body: &'t str,
@@ -128,7 +125,7 @@ pub(super) struct Sections<'t> {
 }
 
 impl<'t> Sections<'t> {
-    /// Finds them: each goes to the next heading of its level or a higher one.
+    /// Finds the sections. Each ends at the next heading of the same or a higher level.
     pub(super) fn of(body: &'t str) -> Self {
         let mut sections = Self { body, found: BTreeMap::new() };
         let mut open: Vec<(usize, &'t str, usize)> = Vec::new();
@@ -160,32 +157,32 @@ impl<'t> Sections<'t> {
         }
     }
 
-    /// Those whose headings begin with an id, in their order; none that stands within another one.
+    /// The sections whose headings start with an id, in order, without those nested in another one.
     fn about(&self, id: &str) -> String {
         let candidates = self.found.get(first_word(id)).map_or(&[][..], Vec::as_slice);
         let mut ranges: Vec<Range<usize>> =
-            candidates.iter().filter(|(title, _)| begins_with(title, id)).map(|(_, range)| range.clone()).collect();
+            candidates.iter().filter(|(title, _)| starts_with_id(title, id)).map(|(_, range)| range.clone()).collect();
         ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
-        let mut told = String::new();
+        let mut text = String::new();
         let mut end = 0;
         for range in ranges.into_iter() {
             if range.start < end {
                 continue;
             }
             end = range.end;
-            told.push_str(&self.body[range]);
-            if told.len() > MAX_SECTIONS {
-                let cut = (0..=MAX_SECTIONS).rev().find(|at| told.is_char_boundary(*at)).unwrap_or(0);
-                told.truncate(cut);
-                told.push_str("\n(The rest stands in the specification.)\n");
+            text.push_str(&self.body[range]);
+            if text.len() > MAX_SECTIONS {
+                let cut = (0..=MAX_SECTIONS).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                text.truncate(cut);
+                text.push_str("\n(The rest is in the specification.)\n");
                 break;
             }
         }
-        told
+        text
     }
 }
 
-/// The letters, digits and `_` at the beginning of a heading, past what makes it bold or a link.
+/// The letters, digits and `_` at the start of a heading, after marks for bold or links.
 fn first_word(title: &str) -> &str {
     let title = title.trim_start_matches(MARKS);
     let end = title.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(title.len());
@@ -198,7 +195,7 @@ fn heading_of(line: &str) -> Option<(usize, &str)> {
     ((1..=6).contains(&level) && title.starts_with([' ', '\t'])).then(|| (level, title.trim()))
 }
 
-fn begins_with(title: &str, id: &str) -> bool {
+fn starts_with_id(title: &str, id: &str) -> bool {
     let title = title.trim_start_matches(MARKS);
     let rest = title.strip_prefix(id);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_'))

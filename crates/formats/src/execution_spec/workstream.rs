@@ -1,4 +1,4 @@
-//! One workstream: who works, what it needs, what it leaves behind.
+//! One workstream: executor, dependencies, outputs.
 
 use super::gate::{self, Definitions};
 use super::output::{OUTPUT_KEYS, outputs};
@@ -9,17 +9,17 @@ use lockgate_engine::spec::workflow::Output;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Where a workstream says who works, best first.
+/// Keys for the executor, in order of preference.
 const EXECUTOR_KEYS: [&str; 3] = ["executor", "agent", "skill"];
 
-/// Where a workstream says what it runs, where no agent works.
+/// Keys for the command of a workstream without an agent.
 const RUN_KEYS: [&str; 2] = ["command", "run"];
 
-/// Where a workstream says what must be done first, best first.
+/// Keys for the dependencies, in order of preference.
 const NEEDS_KEYS: [&str; 3] = ["depends_on", "dependencies", "needs"];
 
-/// Keys that are told in words of their own, or not at all.
-pub(super) const TOLD_ELSEWHERE: [&str; 14] = [
+/// Keys that the prompt does not list again, because it words them itself or leaves them out.
+pub(super) const NOT_LISTED_IN_PROMPT: [&str; 14] = [
     "id",
     "name",
     "title",
@@ -36,27 +36,21 @@ pub(super) const TOLD_ELSEWHERE: [&str; 14] = [
     "timeout",
 ];
 
-/// A workstream as the file says it.
+/// A workstream as written in the file.
 pub(super) struct RawWorkstream<'n, 'a> {
-    /// Its id.
     pub(super) id: Name<'n>,
-    /// What the file says about it.
     pub(super) fields: Fields<'n, 'a>,
-    /// What people call it.
     pub(super) name: String,
-    /// Who works.
     pub(super) executor: Option<String>,
-    /// What it runs, where no agent works.
+    /// The command of a workstream without an agent.
     pub(super) run: Option<String>,
-    /// What must be done first.
+    /// The workstreams that must complete first.
     pub(super) needs: Vec<Name<'n>>,
-    /// Its own gates.
     pub(super) gates: Vec<Name<'n>>,
-    /// What it leaves behind.
     pub(super) outputs: Vec<Output>,
-    /// Whether it is not part of this pipeline, and so may stand in no phase.
+    /// Whether the workstream is not part of this pipeline, so it may have no phase.
     pub(super) deferred: bool,
-    /// Where it stands in a phase.
+    /// The position in the phase that lists it.
     pub(super) placed: Option<Range<usize>>,
 }
 
@@ -93,7 +87,7 @@ pub(super) fn workstreams<'n, 'a>(
             }
         }
         Content::Scalar(_) => {
-            checker.wrong_kind(node, "`workstreams`", "a map of workstreams by their ids");
+            checker.wrong_kind(node, "`workstreams`", "a map of workstreams by id");
         }
     }
     if is_too_many(checker, &node.span, found.len(), "`workstreams`") {
@@ -115,7 +109,9 @@ pub(super) fn workstreams<'n, 'a>(
         }
     }
     if workstreams.is_empty() && !checker.report.has_error() {
-        checker.error(ProblemCode::EmptyValue, &node.span, "`workstreams` is empty").help("a pipeline has at least one");
+        checker
+            .error(ProblemCode::EmptyValue, &node.span, "`workstreams` is empty")
+            .help("a pipeline needs at least one workstream");
     }
     workstreams
 }
@@ -134,7 +130,7 @@ fn workstream<'n, 'a>(
         &["gate", "gates", "name", "title", "description", "deferred"],
     ]
     .concat();
-    fields.warn_of_slips(checker, "a workstream", &known);
+    fields.warn_of_misspellings(checker, "a workstream", &known);
     let name = fields.first(&["name", "title"]).and_then(text).map_or_else(|| id.text.to_owned(), cut);
     let executor =
         fields.first(&EXECUTOR_KEYS).and_then(|node| checker.filled(node, "`executor`")).map(|text| text.trim().to_owned());

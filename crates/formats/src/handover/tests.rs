@@ -1,4 +1,4 @@
-//! What is written reads back; what agents write is read.
+//! Rendered blocks parse back, and blocks as agents write them are parsed.
 
 use super::*;
 use lockgate_engine::run::handover::CompletedTask;
@@ -21,7 +21,7 @@ const BLOCK: &str = "\
 
 **Task 2:** Look at the page
 **Status:** awaiting verification
-**Blocked by:** nobody has looked
+**Blocked by:** not reviewed yet
 
 ### Checkpoint Details
 
@@ -50,7 +50,7 @@ fn handover() -> Handover {
             number: "2".into(),
             name: "Look at the page".into(),
             status: HandoverStatus::AwaitingVerification,
-            blocked_by: "nobody has looked".into(),
+            blocked_by: "not reviewed yet".into(),
         },
         details: "Open http://localhost:3000.\n\n1. It is there.".into(),
         awaiting: "Type \"approved\" or describe issues".into(),
@@ -131,7 +131,7 @@ fn only_the_end_of_a_long_text_is_searched() {
     assert_eq!(parse(&format!("{}\n{BLOCK}", "é".repeat(MAX_BYTES))), Some(handover()));
 }
 
-/// Texts in which what the block is made of turns up often.
+/// Texts that often contain parts of the block's own syntax.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "|",

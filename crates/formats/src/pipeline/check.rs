@@ -1,4 +1,4 @@
-//! Whether a state file keeps the rules of the source's document.
+//! Checks a state file against the rules of the reference format.
 
 use super::rule::{Finding, Findings, Rule};
 use super::spec_diff;
@@ -9,14 +9,14 @@ use lockgate_engine::spec::suggest;
 use lockgate_engine::spec::workflow::Workflow;
 use std::collections::BTreeSet;
 
-/// Checks a state file: the rules that it breaks, each once, in the order of the file.
+/// Checks a state file and returns the rules it violates, each once, in the order of the file.
 ///
-/// `stem` is the file's name without its ending, which must be its `prd`; with a workflow that was an EXECUTION-SPEC, workstreams and gates
-/// must be those of it.
+/// `stem` is the file's name without its extension, which must equal `prd`. If `spec` is a workflow from an EXECUTION-SPEC, the file must list
+/// its workstreams and gates.
 pub fn check(text: &str, stem: Option<&str>, spec: Option<&Workflow>) -> Result<Vec<Finding>, JsonError> {
     let root = json::parse(text)?;
     if !matches!(root.content, Content::Map(_)) {
-        let message = format!("a state file is an object, and this is {}", root.kind());
+        let message = format!("a state file must be an object, not {}", root.kind());
         return Err(JsonError { message, at: root.span.start });
     }
     let mut findings = Findings::new(text);
@@ -48,14 +48,13 @@ pub fn check(text: &str, stem: Option<&str>, spec: Option<&Workflow>) -> Result<
     Ok(findings.finish())
 }
 
-/// A list of texts, as far as it is one.
+/// The strings in a list; other values are skipped.
 pub(super) struct Names<'f> {
     pub(super) key: &'static str,
-    /// Where its name stands; nothing when it is not there.
+    /// The entry in the file, if present.
     pub(super) entry: Option<&'f Entry>,
-    /// The texts in it, each with its place.
     pub(super) names: Vec<(&'f str, &'f Placed)>,
-    /// How many values are in it, texts or not.
+    /// The number of values, including those that are not strings.
     count: usize,
 }
 
@@ -88,24 +87,29 @@ fn identity(found: &mut Findings<'_>, root: &Placed, stem: Option<&str>) {
         Some(prd) => {
             let text = prd.text();
             if !text.is_some_and(follows_pattern) {
-                let told = text.map_or_else(|| prd.kind().to_owned(), |text| format!("`{}`", shown(text)));
+                let found_value = text.map_or_else(|| prd.kind().to_owned(), |text| format!("`{}`", shown(text)));
                 found.add(
                     Rule::PrdPattern,
                     &prd.span,
-                    format!("`prd` is {told}"),
+                    format!("`prd` is {found_value}, which is not a PRD id"),
                     "write `PRD-` and three digits, such as `PRD-009`",
                 );
             }
             if let Some(stem) = stem.filter(|stem| text != Some(*stem)) {
-                let message = format!("`prd` is not the name of the file, which is `{}`", shown(stem));
-                found.add(Rule::PrdFilename, &prd.span, message, "call the file by its `prd`: `PRD-009.json` for `PRD-009`");
+                let message = format!("`prd` differs from the file name `{}`", shown(stem));
+                found.add(Rule::PrdFilename, &prd.span, message, "name the file after its `prd`: `PRD-009.json` for `PRD-009`");
             }
         }
     }
     match root.get("prd_title") {
         None => missing(found, root, Rule::TitleMissing, "prd_title", "\"Cashier Workflows\""),
         Some(title) if title.text().is_none() => {
-            found.add(Rule::TitleType, &title.span, format!("`prd_title` is {}", title.kind()), "write it as text");
+            found.add(
+                Rule::TitleType,
+                &title.span,
+                format!("`prd_title` must be a string, not {}", title.kind()),
+                "write the title in quotes",
+            );
         }
         Some(_) => {}
     }
@@ -122,8 +126,8 @@ fn current_phase(found: &mut Findings<'_>, root: &Placed) {
     };
     let is_whole = matches!(&value.content, Content::Number(number) if number.is_u64());
     if !is_whole {
-        let help = "write the number of the phase, without quotes; 0 before the first";
-        found.add(Rule::CurrentPhase, &value.span, format!("`current_phase` is {}, and no whole number", value.kind()), help);
+        let help = "write the number of the phase without quotes, or 0 before the first";
+        found.add(Rule::CurrentPhase, &value.span, "`current_phase` must be a whole number", help);
     }
 }
 
@@ -136,9 +140,9 @@ fn status(found: &mut Findings<'_>, root: &Placed) -> Option<Lifecycle> {
     if status.is_none() {
         let words = Lifecycle::ALL.map(Lifecycle::word);
         let text = value.text().unwrap_or_default();
-        let told = value.text().map_or_else(|| value.kind().to_owned(), |text| format!("`{}`", shown(text)));
+        let found_value = value.text().map_or_else(|| value.kind().to_owned(), |text| format!("`{}`", shown(text)));
         let meant = suggest::did_you_mean(text, words).unwrap_or_else(|| format!("write one of {}", words.join(", ")));
-        found.add(Rule::StatusValue, &value.span, format!("`status` is {told}, which means nothing"), meant);
+        found.add(Rule::StatusValue, &value.span, format!("`status` is {found_value}, which is not a known status"), meant);
     }
     status
 }
@@ -152,13 +156,8 @@ fn list<'f>(found: &mut Findings<'_>, root: &'f Placed, key: &'static str, absen
     let items = value.items().unwrap_or_default();
     let fault = if value.items().is_none() { Some(value) } else { items.iter().find(|item| item.text().is_none()) };
     if let Some(fault) = fault {
-        let message = format!("`{key}` must be a list of texts, and this is {}", fault.kind());
-        found.add(
-            wrong,
-            &fault.span,
-            message,
-            "write `[\"WS1\", \"WS2\"]`, and what else there is to say under a key of its own",
-        );
+        let message = format!("`{key}` must be a list of strings, not {}", fault.kind());
+        found.add(wrong, &fault.span, message, "write `[\"WS1\", \"WS2\"]`, and put other information under a separate key");
     }
     let names = items.iter().filter_map(|item| Some((item.text().or_else(|| item.get("id")?.text())?, item))).collect();
     Names { key, entry, names, count: items.len().max(value.entries().len()) }
@@ -170,28 +169,38 @@ fn artifacts(found: &mut Findings<'_>, root: &Placed, completed: &Names<'_>) {
         return;
     };
     let Content::Map(entries) = &value.content else {
-        let message = format!("`artifacts` must be an object of lists by workstream, and this is {}", value.kind());
+        let message = format!("`artifacts` must be an object with a list per workstream, not {}", value.kind());
         found.add(Rule::ArtifactsType, &value.span, message, "write `{\"WS1\": [\"path/of/file\"]}`");
         return;
     };
     let is_list = |value: &Placed| value.items().is_some_and(|items| items.iter().all(|item| item.text().is_some()));
     let wrong: Vec<&Entry> = entries.iter().filter(|entry| !is_list(&entry.value)).collect();
     if let Some(first) = wrong.first() {
-        let message = format!("in `artifacts`, {} must be lists of texts", named(wrong.iter().map(|entry| entry.key.as_str())));
-        found.add(Rule::ArtifactValue, &first.value.span, message, "write the files of a workstream as a list, one of them too");
+        let message = format!(
+            "in `artifacts`, the values of these keys must be lists of strings: {}",
+            named(wrong.iter().map(|entry| entry.key.as_str()))
+        );
+        found.add(
+            Rule::ArtifactValue,
+            &first.value.span,
+            message,
+            "write the files of a workstream as a list, even a single one",
+        );
     }
     let done: BTreeSet<&str> = completed.names.iter().map(|(name, _)| *name).collect();
     let strange = |entry: &&Entry| !done.contains(entry.key.as_str());
     let strange: Vec<&Entry> = entries.iter().filter(strange).collect();
     if let Some(first) = strange.first() {
-        let message =
-            format!("in `artifacts`, {} are no completed workstreams", named(strange.iter().map(|entry| entry.key.as_str())));
-        let help = "list artifacts under the ids of `completed_workstreams` only; keep other notes under a key of its own";
+        let message = format!(
+            "in `artifacts`, these keys are not completed workstreams: {}",
+            named(strange.iter().map(|entry| entry.key.as_str()))
+        );
+        let help = "list artifacts under the ids of `completed_workstreams` only; put other notes under a separate key";
         found.add(Rule::ArtifactKey, &first.key_span, message, help);
     }
 }
 
-/// Some names for a message.
+/// Names for a message, shortened if there are many.
 pub(super) fn named<'c>(names: impl Iterator<Item = &'c str>) -> String {
     suggest::known(names).unwrap_or_default()
 }
@@ -202,13 +211,13 @@ fn timestamp(found: &mut Findings<'_>, root: &Placed) {
         return;
     };
     if !value.text().is_some_and(is_iso_8601) {
-        let told = value.text().map_or_else(|| value.kind().to_owned(), |text| format!("`{}`", shown(text)));
+        let found_value = value.text().map_or_else(|| value.kind().to_owned(), |text| format!("`{}`", shown(text)));
         let help = "write it as `2025-12-11T10:00:00Z`";
-        found.add(Rule::TimestampFormat, &value.span, format!("`timestamp` is {told}, which is not ISO 8601"), help);
+        found.add(Rule::TimestampFormat, &value.span, format!("`timestamp` is {found_value}, which is not ISO 8601"), help);
     }
 }
 
-/// A date, or a date and a time with or without an offset; with separators or all without.
+/// Whether a text is a date, or a date and a time with an optional offset; with separators throughout, or without any.
 fn is_iso_8601(text: &str) -> bool {
     let (date, time) = match text.split_once('T') {
         Some((date, time)) => (date, Some(time)),
@@ -247,8 +256,8 @@ fn twice(found: &mut Findings<'_>, lists: &[&Names<'_>; 3]) {
         }
     }
     if let Some((_, place)) = repeated.first() {
-        let message = format!("{} stand in more than one place", named(repeated.iter().map(|(name, _)| *name)));
-        let help = "a workstream is completed, in progress or pending: keep it in one of the three lists";
+        let message = format!("listed more than once: {}", named(repeated.iter().map(|(name, _)| *name)));
+        let help = "list each workstream once, as completed, in progress or pending";
         found.add(Rule::WorkstreamTwice, &place.span, message, help);
     }
 }
@@ -258,23 +267,22 @@ fn error_shape(found: &mut Findings<'_>, root: &Placed) {
     let lacks: Vec<&str> =
         ["workstream", "message"].into_iter().filter(|key| error.get(key).and_then(Placed::text).is_none()).collect();
     if !lacks.is_empty() {
-        let help =
-            "write `{\"workstream\": \"WS3\", \"message\": \"what went wrong\"}`, with `file` and `line` where they are known";
-        found.add(Rule::ErrorShape, &error.span, format!("`error` does not say {}", named(lacks.into_iter())), help);
+        let help = "write `{\"workstream\": \"WS3\", \"message\": \"what went wrong\"}`, with `file` and `line` if known";
+        found.add(Rule::ErrorShape, &error.span, format!("`error` has no {}", named(lacks.into_iter())), help);
     }
 }
 
-/// What the source's table says about each status.
+/// The rules of the reference format for each status.
 fn by_status(found: &mut Findings<'_>, root: &Placed, status: Lifecycle, in_progress: &Names<'_>) {
     let error = root.entry("error");
     let here = root.get("status").map_or(0..0, |status| status.span.clone());
     match (status, error) {
         (Lifecycle::Failed, None) => {
             let help = "add `\"error\": {\"workstream\": \"WS3\", \"message\": \"what went wrong\"}`";
-            found.add(Rule::ErrorMissing, &here, "the pipeline has failed, and there is no `error`", help);
+            found.add(Rule::ErrorMissing, &here, "the status is `failed`, but there is no `error`", help);
         }
         (Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused | Lifecycle::Complete, Some(error)) => {
-            let message = format!("there is an `error`, and the status is `{}`", status.word());
+            let message = format!("there is an `error`, but the status is `{}`", status.word());
             found.add(Rule::ErrorUnexpected, &error.key_span, message, "remove it, or write `\"status\": \"failed\"`");
         }
         (Lifecycle::Failed, Some(_))
@@ -283,17 +291,17 @@ fn by_status(found: &mut Findings<'_>, root: &Placed, status: Lifecycle, in_prog
     let Some(entry) = in_progress.entry else { return };
     match (status, in_progress.count) {
         (Lifecycle::InProgress, 0) => {
-            let message = "the pipeline is in progress, and no workstream is";
+            let message = "the status is `in_progress`, but no workstream is in progress";
             found.add(
                 Rule::NothingInProgress,
                 &entry.value.span,
                 message,
-                "name those that are under way, or write `\"status\": \"paused\"`",
+                "list the running workstreams, or write `\"status\": \"paused\"`",
             );
         }
         (Lifecycle::Initialized | Lifecycle::Paused | Lifecycle::Failed | Lifecycle::Complete, 1..) => {
             let names = named(in_progress.names.iter().map(|(name, _)| *name));
-            let message = format!("the status is `{}`, and {names} stand under `in_progress_workstreams`", status.word());
+            let message = format!("the status is `{}`, but `in_progress_workstreams` contains {names}", status.word());
             let help = "move them to `completed_workstreams` or `pending_workstreams`, or write `\"status\": \"in_progress\"`";
             found.add(Rule::StillInProgress, &entry.value.span, message, help);
         }
@@ -305,8 +313,8 @@ fn by_status(found: &mut Findings<'_>, root: &Placed, status: Lifecycle, in_prog
 fn left_over(found: &mut Findings<'_>, list: &Names<'_>, rule: Rule, message: &str) {
     if let Some(entry) = list.entry.filter(|_| list.count > 0) {
         let names = named(list.names.iter().map(|(name, _)| *name));
-        let help = "move them to the list of what is done, or write `\"status\": \"paused\"`";
-        found.add(rule, &entry.value.span, format!("{message}, and `{}` has {names}", list.key), help);
+        let help = "move them to the list of completed ones, or write `\"status\": \"paused\"`";
+        found.add(rule, &entry.value.span, format!("{message}, but `{}` contains {names}", list.key), help);
     }
 }
 

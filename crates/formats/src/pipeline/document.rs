@@ -1,4 +1,4 @@
-//! What the state file of a pipeline says, from its run: a view, so that its lists agree by construction.
+//! The content of a pipeline's state file. It is derived from the run, so its lists always agree with each other.
 
 use crate::output_position::output_position;
 use lockgate_engine::run::pipeline::{FileError, Fix, Imported, Lifecycle, Notes, PipelineFailure, PipelineProgress, Review};
@@ -7,43 +7,36 @@ use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// So much of a failure's message stands in the file.
+/// The maximum length of an error message in the file.
 const MESSAGE_CHARACTERS: usize = 500;
 
-/// What the state file of a pipeline says.
+/// The content of a pipeline's state file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What the pipeline is known by.
+    /// The id of the pipeline.
     pub prd: String,
-    /// What people call it.
+    /// The title of the pipeline.
     pub title: String,
-    /// The number of the phase that it is in; 0 before the first.
+    /// The number of the current phase; 0 before the first.
     pub current_phase: u32,
-    /// Where it stands.
     pub status: Lifecycle,
-    /// Workstreams that are done.
     pub completed: Vec<String>,
-    /// Workstreams that are at work.
     pub in_progress: Vec<String>,
-    /// Workstreams that have not begun, or must be done again.
+    /// Workstreams that have not started, or that must be redone.
     pub pending: Vec<String>,
-    /// What workstreams that are done left behind.
+    /// The outputs of completed workstreams.
     pub artifacts: Vec<(String, Vec<String>)>,
-    /// Gates that have passed.
     pub gates_passed: Vec<String>,
-    /// Gates that have not.
     pub gates_pending: Vec<String>,
-    /// When anything last happened, in ISO 8601.
+    /// The time of the last change, in ISO 8601.
     pub timestamp: String,
-    /// Why it failed.
+    /// Why the pipeline failed.
     pub error: Option<FileError>,
-    /// Its review.
     pub review: Option<Review>,
-    /// What was noted.
     pub notes: Notes,
 }
 
-/// What the state file of a run says; nothing where the run is not a pipeline. `root` is the directory that file names are relative to.
+/// The document of a run; `None` if the run is not a pipeline. File names are relative to `root`.
 pub fn document(run: &Run, root: Option<&str>) -> Option<Document> {
     let (pipeline, known) = run.pipeline()?;
     let (review, notes) = (known.review.clone(), known.notes.clone());
@@ -59,7 +52,7 @@ pub fn document(run: &Run, root: Option<&str>) -> Option<Document> {
     Some(Document { error, review, notes, ..Document::of_progress(pipeline, progress, timestamp) })
 }
 
-/// Why the run failed, with the position that its output names.
+/// Why the run failed, with the position that the tool's output names.
 fn error(failure: PipelineFailure<'_>, root: Option<&str>) -> FileError {
     let PipelineFailure { workstream, message, output } = failure;
     match output_position(output) {
@@ -77,7 +70,7 @@ fn cut(message: &str) -> String {
 }
 
 impl Document {
-    /// The document of a pipeline that has not moved since it was imported: what its file said.
+    /// The document of a pipeline that has not changed since it was imported: what its file said.
     pub fn of_imported(pipeline: &Pipeline, imported: &Imported, at: Timestamp) -> Self {
         let timestamp = imported.timestamp.clone().unwrap_or_else(|| at.to_string());
         let (error, review) = (imported.error.clone(), imported.review.clone());
@@ -105,7 +98,7 @@ impl Document {
         }
     }
 
-    /// The document in the source's order of keys.
+    /// The document as JSON, with keys in the order of the reference format.
     pub fn to_json(&self) -> Map<String, Value> {
         let artifacts: Map<String, Value> = self.artifacts.iter().map(|(name, paths)| (name.clone(), json!(paths))).collect();
         let mut keys = Map::new();

@@ -1,4 +1,4 @@
-//! State files as other tools really write them: what they mean is found out, and what was not as the source says is told.
+//! Reads state files as other tools write them, and notes every deviation from the reference format.
 
 mod gates;
 mod workstreams;
@@ -13,43 +13,36 @@ use lockgate_engine::words::counted;
 use std::collections::BTreeSet;
 use workstreams::{Lists, meaning};
 
-/// What a state file says, as far as that can be found out.
+/// The content of a state file, as far as it can be recognized.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateFile {
-    /// What the pipeline is known by; nothing where the file does not say it.
+    /// The id of the pipeline, if the file has one.
     pub prd: Option<String>,
-    /// What people call it.
     pub title: Option<String>,
-    /// The EXECUTION-SPEC that it names.
+    /// The EXECUTION-SPEC that the file names.
     pub spec: Option<String>,
-    /// Where it stands.
     pub status: Lifecycle,
-    /// The number of the phase that it is in; 0 before the first.
+    /// The number of the current phase; 0 before the first.
     pub current_phase: u32,
-    /// Workstreams that are done.
     pub completed: Vec<String>,
-    /// Workstreams that are under way.
     pub in_progress: Vec<String>,
-    /// Workstreams that have not begun, or have failed.
+    /// Workstreams that have not started, or that failed.
     pub pending: Vec<String>,
     /// Files by workstream, in the order of the file.
     pub artifacts: Vec<(String, Vec<String>)>,
-    /// Gates that have passed: `lint`, or `lint (WS3)`.
+    /// Passed gates: `lint`, or `lint (WS3)`.
     pub gates_passed: Vec<String>,
-    /// Gates that have not.
     pub gates_pending: Vec<String>,
-    /// When it was written, as it says so.
+    /// The timestamp as written in the file.
     pub timestamp: Option<String>,
-    /// Why it failed.
     pub error: Option<FileError>,
-    /// What its review came to.
     pub review: Option<Review>,
-    /// The whole file, every key in its order.
+    /// The whole file, with all keys in order.
     pub whole: Placed,
 }
 
 impl StateFile {
-    /// What a run that is created from this file knows of it; `file` is the stored text.
+    /// What a run created from this file records about it; `file` is the stored text.
     pub fn imported(&self, file: FrozenFile) -> Imported {
         let ids = |list: &[String]| list.iter().map(|id| TaskId::new(id.as_str())).collect();
         Imported {
@@ -69,20 +62,20 @@ impl StateFile {
     }
 }
 
-/// Where a file says what it is known by, best first.
+/// Keys for the id of the pipeline, in order of preference.
 const PRD_KEYS: [&str; 6] = ["prd", "prd_id", "id", "exec_id", "spec_id", "exec_spec_id"];
 const TITLE_KEYS: [&str; 4] = ["prd_title", "title", "feature_name", "name"];
 const SPEC_KEYS: [&str; 6] = ["exec_spec_path", "execution_spec_path", "exec_spec", "execution_spec", "spec_path", "spec_file"];
 const TIMESTAMP_KEYS: [&str; 5] = ["timestamp", "updated_at", "last_updated", "completed_at", "created_at"];
 
-/// Reads a state file of any shape that is known, and says what it read leniently.
+/// Reads a state file of any known shape, and returns notes about everything that was read leniently.
 pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
     let whole = json::parse(text)?;
     if !matches!(whole.content, Content::Map(_)) {
-        let message = format!("a state file is an object, and this is {}", whole.kind());
+        let message = format!("a state file must be an object, not {}", whole.kind());
         return Err(JsonError { message, at: whole.span.start });
     }
-    let mut reader = Reader { whole: &whole, told: Vec::new() };
+    let mut reader = Reader { whole: &whole, notes: Vec::new() };
     reader.repeated_keys();
     let prd = reader.prd();
     let title = reader.first(&TITLE_KEYS);
@@ -96,7 +89,7 @@ pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
     let timestamp = reader.first(&TIMESTAMP_KEYS);
     let error = reader.error();
     let review = reader.review();
-    let told = reader.told;
+    let notes = reader.notes;
     let Lists { completed, in_progress, pending, .. } = lists;
     let state = StateFile {
         prd,
@@ -115,46 +108,46 @@ pub fn lenient(text: &str) -> Result<(StateFile, Vec<String>), JsonError> {
         review,
         whole,
     };
-    Ok((state, told))
+    Ok((state, notes))
 }
 
 struct Reader<'f> {
     whole: &'f Placed,
-    told: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl Reader<'_> {
-    fn tell(&mut self, what: impl Into<String>) {
-        self.told.push(what.into());
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
     }
 
     fn repeated_keys(&mut self) {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let again = self.whole.entries().iter().filter(|entry| !seen.insert(&entry.key)).map(|entry| entry.key.as_str());
         if let Some(names) = suggest::known(again) {
-            self.tell(format!("{names} stand there more than once, and the last one counts"));
+            self.note(format!("listed more than once: {names}; the last value counts"));
         }
     }
 
-    /// The text of the first of these keys that has one; all but the first are lenient.
+    /// The text of the first of these keys that is present. A key other than the first gets a note.
     fn first(&mut self, keys: &[&str]) -> Option<String> {
         let (at, key, text) = keys.iter().enumerate().find_map(|(at, key)| Some((at, key, self.whole.get(key)?.text()?)))?;
         if at > 0 {
-            self.tell(format!("`{key}` stands for `{}`", keys[0]));
+            self.note(format!("`{key}` is used as `{}`", keys[0]));
         }
         Some(text.to_owned())
     }
 
-    /// What it is known by: the first key whose value can be a file's name.
+    /// The id of the pipeline: the first key whose value can be a file name.
     fn prd(&mut self) -> Option<String> {
         for (at, key) in PRD_KEYS.iter().enumerate() {
             let Some(text) = self.whole.get(key).and_then(Placed::text) else { continue };
             if !is_safe(text) {
-                self.tell(format!("`{key}` is `{}`, which cannot be a file's name", shown(text)));
+                self.note(format!("`{key}` is `{}`, which cannot be a file name", shown(text)));
                 continue;
             }
             if at > 0 {
-                self.tell(format!("`{key}` stands for `prd`"));
+                self.note(format!("`{key}` is used as `prd`"));
             }
             return Some(text.to_owned());
         }
@@ -164,14 +157,14 @@ impl Reader<'_> {
     fn status(&mut self, lists: &Lists) -> Lifecycle {
         let Some(word) = self.whole.get("status").and_then(Placed::text) else {
             let guess = if lists.completed.is_empty() { Lifecycle::Initialized } else { Lifecycle::Paused };
-            self.tell(format!("there is no `status`; it was taken for `{}`", guess.word()));
+            self.note(format!("there is no `status`; assuming `{}`", guess.word()));
             return guess;
         };
         if let Some(status) = Lifecycle::of_word(word) {
             return status;
         }
         let status = meaning(word).unwrap_or(Lifecycle::Paused);
-        self.tell(format!("the status `{}` was taken for `{}`", shown(word), status.word()));
+        self.note(format!("status `{}` was read as `{}`", shown(word), status.word()));
         status
     }
 
@@ -187,7 +180,7 @@ impl Reader<'_> {
             Some(Content::Null | Content::Boolean(_) | Content::List(_) | Content::Map(_)) | None => None,
         };
         if !matches!((value.map(|value| &value.content), number), (Some(Content::Number(_)), Some(_))) {
-            self.tell(format!("`current_phase` is no whole number; it was taken for {}", number.unwrap_or(0)));
+            self.note(format!("`current_phase` is not a whole number; it was read as {}", number.unwrap_or(0)));
         }
         number.unwrap_or(0)
     }
@@ -204,9 +197,9 @@ impl Reader<'_> {
             artifacts.push((entry.key.clone(), paths));
         }
         if leniently > 0 {
-            self.tell(format!("`artifacts` has {} other than a list of texts", counted(leniently, "value")));
+            self.note(format!("`artifacts` has {} other than a list of strings", counted(leniently, "value")));
         } else if !matches!(value.content, Content::Map(_)) {
-            self.tell(format!("`artifacts` is {}, and says nothing by workstream", value.kind()));
+            self.note(format!("`artifacts` is {}, not an object with a list per workstream", value.kind()));
         }
         artifacts
     }
@@ -215,7 +208,7 @@ impl Reader<'_> {
         let value = self.whole.get("error")?;
         let field = |key: &str| value.get(key).and_then(Placed::text).map(str::to_owned);
         if let Some(text) = value.text() {
-            self.tell("`error` is text, and names no workstream");
+            self.note("`error` is a string, so the failed workstream is unknown");
             return Some(FileError { workstream: String::new(), message: text.to_owned(), file: None, line: None });
         }
         let line = match value.get("line").map(|line| &line.content) {
@@ -225,12 +218,12 @@ impl Reader<'_> {
         let message = field("message").or_else(|| field("error")).unwrap_or_default();
         let (workstream, file) = (field("workstream").or_else(|| field("gate")).unwrap_or_default(), field("file"));
         if workstream.is_empty() || message.is_empty() {
-            self.tell("`error` does not say both the workstream and the message");
+            self.note("`error` does not contain both `workstream` and `message`");
         }
         Some(FileError { workstream, message, file, line })
     }
 
-    /// The gates that a review asked for stand among the others.
+    /// The review. The gates that it added are among the other gates.
     fn review(&mut self) -> Option<Review> {
         let value = self.whole.get("adversarial_review").filter(|value| !matches!(value.content, Content::Null))?;
         let field = |key: &str| value.get(key).and_then(Placed::text).map(str::to_owned);
@@ -241,7 +234,7 @@ impl Reader<'_> {
         let word = field("verdict").or_else(|| value.text().map(str::to_owned)).unwrap_or_default();
         let word = word.trim().to_lowercase().replace(['-', ' '], "_");
         let Some((_, verdict)) = Verdict::ALL.into_iter().find(|(known, _)| *known == word) else {
-            self.tell("`adversarial_review` has no verdict that is known, so it counts as none");
+            self.note("`adversarial_review` has no known verdict, so it is ignored");
             return None;
         };
         Some(Review {
@@ -256,7 +249,7 @@ impl Reader<'_> {
     }
 }
 
-/// All texts in a value.
+/// Collects all strings in a value.
 fn gather(value: &Placed, texts: &mut Vec<String>) {
     match &value.content {
         Content::Text(text) => texts.push(text.clone()),
@@ -269,7 +262,7 @@ fn gather(value: &Placed, texts: &mut Vec<String>) {
     }
 }
 
-/// Whether a name can be that of a file, and of nothing above it.
+/// Whether a name is a safe file name, without a path.
 fn is_safe(name: &str) -> bool {
     let allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
     name.len() <= 100
@@ -291,8 +284,8 @@ mod tests {
             "completed_workstreams": ["WS1"], "in_progress_workstreams": [], "pending_workstreams": ["WS2"],
             "artifacts": {"WS1": ["a.sql"]}, "gates_passed": ["schema (WS1)"], "gates_pending": ["lint"],
             "timestamp": "2025-12-11T10:00:00Z", "error": {"workstream": "WS2", "message": "no", "file": "a.ts", "line": 4}, "more": 1}"#;
-        let (state, told) = read(text);
-        assert_eq!(told, [] as [&str; 0]);
+        let (state, notes) = read(text);
+        assert_eq!(notes, [] as [&str; 0]);
         assert_eq!((state.prd.as_deref(), state.status, state.current_phase), (Some("PRD-009"), Lifecycle::Failed, 2));
         assert_eq!((state.completed, state.pending), (vec!["WS1".to_owned()], vec!["WS2".to_owned()]));
         assert_eq!(state.error.map(|error| (error.workstream, error.line)), Some(("WS2".into(), Some(4))));
@@ -301,7 +294,7 @@ mod tests {
 
     #[test]
     fn deviations_of_other_tools_are_accepted_and_reported() {
-        let (state, told) = read(
+        let (state, notes) = read(
             r#"{"prd": "docs/x.md", "id": "PRD-077", "title": "T", "status": "in-progress", "current_phase": "phase 3",
             "completed_workstreams": [{"id": "WS1", "outputs": []}], "failed_workstreams": ["WS9"],
             "workstreams": {"WS1": {"status": "complete"}, "WS2": {"status": "running"}, "WS3": "pending"},
@@ -320,24 +313,24 @@ mod tests {
         assert_eq!(state.artifacts, [("WS1".to_owned(), vec!["a.ts".to_owned()]), ("spec".to_owned(), vec!["b.ts".to_owned()])]);
         assert_eq!(state.gates_passed, ["lint (WS1+WS2)", "test (WS1)", "build"]);
         assert_eq!(state.timestamp.as_deref(), Some("2026-01-01"));
-        assert_eq!(told.len(), 13, "{told:#?}");
+        assert_eq!(notes.len(), 13, "{notes:#?}");
     }
 
     #[test]
     fn an_unknown_status_waits_for_a_person() {
-        let (state, told) = read(r#"{"prd": "A", "current_phase": 1, "status": "awaiting_child_specs"}"#);
+        let (state, notes) = read(r#"{"prd": "A", "current_phase": 1, "status": "awaiting_child_specs"}"#);
         assert_eq!(
-            (state.status, &told[..]),
-            (Lifecycle::Paused, &["the status `awaiting_child_specs` was taken for `paused`".to_owned()][..])
+            (state.status, &notes[..]),
+            (Lifecycle::Paused, &["status `awaiting_child_specs` was read as `paused`".to_owned()][..])
         );
-        let (state, told) = read(r#"{"prd": "A", "current_phase": 1, "gate_results": {"lint": "PASS", "test": "failed"}}"#);
+        let (state, notes) = read(r#"{"prd": "A", "current_phase": 1, "gate_results": {"lint": "PASS", "test": "failed"}}"#);
         assert_eq!((state.gates_passed, state.gates_pending), (vec!["lint".to_owned()], vec!["test".to_owned()]));
-        assert_eq!((state.status, told.len()), (Lifecycle::Initialized, 2), "{told:?}");
+        assert_eq!((state.status, notes.len()), (Lifecycle::Initialized, 2), "{notes:?}");
     }
 
     #[test]
     fn a_non_object_is_refused() {
-        assert_eq!(lenient("[1]").expect_err("a list").message, "a state file is an object, and this is a list");
+        assert_eq!(lenient("[1]").expect_err("a list").message, "a state file must be an object, not a list");
         assert!(lenient("{").is_err());
     }
 }

@@ -1,12 +1,12 @@
-//! Gates of a state file that have no command here: a person is asked about them at the end.
+//! Gates of an imported state file that have no command here: a person confirms them at the end.
 
 use super::import::StateFile;
 use lockgate_engine::run::pipeline::bare_title;
 use lockgate_engine::spec::reader::default_choices;
 use lockgate_engine::spec::workflow::{Checkpoint, ManualGate, OnConditionError, WaitSettings, Workflow};
 
-/// Leaves the gates to a person that a state file has as pending and that the pipeline does not know, such as those that a review
-/// asked for; gives which.
+/// Asks a person about gates that a state file lists as pending and the pipeline does not define, such as those that a review added.
+/// Returns their titles.
 pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<String> {
     let Workflow { phases, pipeline: Some(pipeline), .. } = workflow else { return Vec::new() };
     let own = phases.iter().flat_map(|phase| &phase.gates).map(|gate| gate.title());
@@ -16,11 +16,11 @@ pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<Stri
     let last = pipeline.phases.len().checked_sub(1).and_then(|last| phases.get_mut(last));
     let Some(last) = last.filter(|_| !titles.is_empty()) else { return Vec::new() };
     let list: String = titles.iter().map(|title| format!("- {}\n", title.replace("{{", "\\{{"))).collect();
-    let holds = format!("By continuing you say that this holds, which the imported file has as pending:\n{list}");
-    let asked = last.checkpoint.take();
-    let prompt = match &asked {
-        Some(asked) => format!("{holds}{}", asked.prompt),
-        None => format!("{holds}Is the pipeline complete?"),
+    let confirmation = format!("By continuing, you confirm these pending gates of the imported file:\n{list}");
+    let checkpoint = last.checkpoint.take();
+    let prompt = match &checkpoint {
+        Some(checkpoint) => format!("{confirmation}{}", checkpoint.prompt),
+        None => format!("{confirmation}Is the pipeline complete?"),
     };
     let blank = || Checkpoint {
         condition: None,
@@ -32,7 +32,7 @@ pub fn leave_to_a_person(workflow: &mut Workflow, state: &StateFile) -> Vec<Stri
         question: None,
         waits: WaitSettings::default(),
     };
-    last.checkpoint = Some(Checkpoint { prompt, ..asked.unwrap_or_else(blank) });
+    last.checkpoint = Some(Checkpoint { prompt, ..checkpoint.unwrap_or_else(blank) });
     let manual_gates = titles.iter().map(|title| ManualGate {
         title: title.clone(),
         phase: last.id.clone(),

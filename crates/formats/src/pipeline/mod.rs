@@ -1,11 +1,11 @@
-//! The state file of a pipeline: one JSON document for each, that other tools read.
+//! The state file of a pipeline: one JSON document per pipeline, for other tools.
 //!
-//! | module | what it does |
+//! | module | purpose |
 //! | --- | --- |
-//! | [`document`], [`render`] | what the file of a run says, and its text |
-//! | [`check`], [`rule`], `spec_diff` | the rules of the source's document, and what breaks them |
-//! | [`import`] | files as other tools really write them |
-//! | [`manual_gates`] | their gates that have no command here |
+//! | [`document`], [`render`] | the content of a run's file, and its text |
+//! | [`check`], [`rule`], `spec_diff` | the rules of the reference format, and violations of them |
+//! | [`import`] | files as other tools write them |
+//! | [`manual_gates`] | gates in these files that have no command here |
 
 pub mod check;
 pub mod document;

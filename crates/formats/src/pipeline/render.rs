@@ -1,77 +1,75 @@
-//! The text of a state file: what the run says, among the keys that others put there.
+//! Renders a state file, and keeps the keys that other tools added.
 
 use super::document::Document;
 use lockgate_engine::run::pipeline::Lifecycle;
 use serde_json::{Map, Value};
 
-/// The one key that a file has only while it is so.
+/// The only key that is removed from a file when the run has no value for it.
 const ERROR: &str = "error";
 
-/// Reviews, of which others say more than this.
+/// The review, to which other tools add keys of their own.
 const REVIEW: &str = "adversarial_review";
 
-/// What workstreams left behind, each by itself.
+/// The outputs of workstreams, merged per workstream.
 const ARTIFACTS: &str = "artifacts";
 
 /// Lists that people and agents also write by hand.
 const NOTES: [&str; 3] = ["eslint_fixes", "cleanup_done", "key_fixes"];
 
-/// The file may not be written over: it is further than the run.
+/// The file is not overwritten, because its status cannot change to that of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the file says `{}`, and `{}` never follows that", before.word(), now.word())]
+#[error("the file has status `{}`, which cannot change to `{}`", before.word(), now.word())]
 pub struct WrongTransition {
-    /// What the file says.
+    /// The status in the file.
     pub before: Lifecycle,
-    /// What the run says.
+    /// The status of the run.
     pub now: Lifecycle,
 }
 
-/// A state file, as it stands.
+/// The existing state file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Before {
-    /// Its keys, in order.
     pub keys: Map<String, Value>,
-    /// The file that the run was imported from.
+    /// The file that the run was imported from, if any.
     pub original: Option<Original>,
 }
 
-/// A file that a run was imported from: a value that still means the same is written as it was there.
+/// A file that a run was imported from. Values whose meaning has not changed are written as they were there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Original {
-    /// Its keys, in order.
     pub keys: Map<String, Value>,
-    /// What the run said when it had just been made from them.
+    /// The document of the run right after the import.
     pub meant: Map<String, Value>,
 }
 
 impl Before {
-    /// The keys of a file, where it holds a JSON object.
+    /// The keys of a file; `None` if it is not a JSON object.
     pub fn of_text(text: &str) -> Option<Self> {
         Some(Self { keys: keys_of(text)?, original: None })
     }
 }
 
 impl Original {
-    /// The text that a run was imported from, and what the run said then.
+    /// Records the text that a run was imported from, and the document of the run at that time.
     pub fn new(text: &str, document: &Document) -> Self {
         Self { keys: keys_of(text).unwrap_or_default(), meant: document.to_json() }
     }
 
-    /// How a value was written that means this.
+    /// The original form of a value, if it still has the same meaning.
     fn wrote(&self, key: &str, said: Option<&Value>) -> Option<&Value> {
         self.keys.get(key).filter(|_| self.meant.get(key) == said)
     }
 }
 
 fn keys_of(text: &str) -> Option<Map<String, Value>> {
-    // Some editors put a byte order mark before everything.
+    // Some editors write a byte order mark.
     match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         Ok(Value::Object(keys)) => Some(keys),
         Ok(_) | Err(_) => None,
     }
 }
 
-/// The text of a state file: keys that it has already stay where they are, those that nobody here knows as they are.
+/// Renders a state file. Existing keys keep their position, and unknown keys their value.
 pub fn render(before: Option<&Before>, document: &Document) -> Result<String, WrongTransition> {
     if let Some(before) = before {
         allowed(before, document.status)?;
@@ -79,13 +77,13 @@ pub fn render(before: Option<&Before>, document: &Document) -> Result<String, Wr
     Ok(text(&merged(before, document)))
 }
 
-/// The same for a reader who wants it now, whatever the file says.
+/// Renders the file regardless of its current status, for export.
 pub fn exported(before: Option<&Before>, document: &Document) -> String {
     text(&merged(before, document))
 }
 
 fn allowed(before: &Before, now: Lifecycle) -> Result<(), WrongTransition> {
-    // A word that no state file has was read leniently, and says nothing about what may follow.
+    // An unknown status was imported leniently, so every status may follow it.
     let said = before.keys.get("status").and_then(Value::as_str).and_then(Lifecycle::of_word);
     match said {
         Some(before) if !before.leads_to(now) => Err(WrongTransition { before, now }),
@@ -114,7 +112,7 @@ fn merged(before: Option<&Before>, document: &Document) -> Map<String, Value> {
     keys
 }
 
-/// What a file has for workstreams that the run does not know stays; what it has for others is what the run says.
+/// Keeps entries of workstreams that the run does not know; the run provides all others.
 fn artifacts(has: &Value, said: Value, before: &Before, document: &Document) -> Value {
     let (Value::Object(has), Value::Object(mut said)) = (has, said.clone()) else { return said };
     let original = before.original.as_ref();
@@ -138,10 +136,10 @@ fn artifacts(has: &Value, said: Value, before: &Before, document: &Document) -> 
     Value::Object(kept)
 }
 
-/// What the run says, with what the file says besides.
+/// The values of the run, plus other keys from the file.
 fn over(has: &Value, said: Value) -> Value {
     let (Value::Object(has), Value::Object(mut said)) = (has, said.clone()) else { return said };
-    // A reason stands beside the verdict that it is for.
+    // A reason belongs to the verdict it was given for, so an old one is dropped.
     let ours = ["findings_path", "override_reason"];
     let mut keys = Map::new();
     for (key, value) in has {
@@ -155,7 +153,7 @@ fn over(has: &Value, said: Value) -> Value {
     Value::Object(keys)
 }
 
-/// What a file has, and what the run knows besides.
+/// The entries of the file, followed by those that only the run has.
 fn joined(has: &Value, said: Value) -> Value {
     let (Value::Array(has), Value::Array(said)) = (has, &said) else { return said };
     let mut list = has.clone();
@@ -164,7 +162,7 @@ fn joined(has: &Value, said: Value) -> Value {
 }
 
 fn text(keys: &Map<String, Value>) -> String {
-    let mut text = serde_json::to_string_pretty(keys).expect("a map of texts always has a JSON form");
+    let mut text = serde_json::to_string_pretty(keys).expect("a map with string keys serializes to JSON");
     text.push('\n');
     text
 }
@@ -200,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_accepted() {
-        let before = Before::of_text("\u{feff}{\"owner\": 1}").expect("it is an object");
+        let before = Before::of_text("\u{feff}{\"owner\": 1}").expect("an object");
         assert_eq!(before.keys["owner"], 1);
     }
 
@@ -269,8 +267,8 @@ mod tests {
     #[test]
     fn an_invalid_status_transition_is_not_written() {
         let before = Before::of_text(r#"{"status": "complete"}"#);
-        let told = render(before.as_ref(), &document(Lifecycle::Paused)).unwrap_err().to_string();
-        assert_eq!(told, "the file says `complete`, and `paused` never follows that");
+        let message = render(before.as_ref(), &document(Lifecycle::Paused)).unwrap_err().to_string();
+        assert_eq!(message, "the file has status `complete`, which cannot change to `paused`");
         let before = Before::of_text(r#"{"status": "mostly done"}"#);
         assert!(render(before.as_ref(), &document(Lifecycle::Paused)).is_ok());
     }

@@ -1,79 +1,79 @@
-//! The rules that a state file must keep, as the source's document says them.
+//! The rules for state files, as the reference format defines them.
 
 use lockgate_engine::spec::reader::place_of;
 use serde::{Serialize, Serializer};
 use std::ops::Range;
 
 lockgate_engine::codes! {
-    /// A rule that a state file can break. The texts are stable: programs and people rely on them.
+    /// A rule that a state file can violate. The codes are stable, because programs and people rely on them.
     pub enum Rule {
-        /// `prd` is not there.
+        /// `prd` is missing.
         PrdMissing = "prd-missing",
         /// `prd` is not `PRD-` and three digits.
         PrdPattern = "prd-pattern",
-        /// The file is not called by its `prd`.
+        /// The file is not named after its `prd`.
         PrdFilename = "prd-differs-from-file-name",
-        /// `prd_title` is not there.
+        /// `prd_title` is missing.
         TitleMissing = "prd-title-missing",
-        /// `prd_title` is no text.
+        /// `prd_title` is not a string.
         TitleType = "prd-title-not-a-string",
-        /// `current_phase` is not there, or no whole number.
+        /// `current_phase` is missing or not a whole number.
         CurrentPhase = "current-phase-invalid",
-        /// `status` is not there.
+        /// `status` is missing.
         StatusMissing = "status-missing",
-        /// `status` is none of the five.
+        /// `status` is not one of the five known values.
         StatusValue = "status-unknown",
-        /// `completed_workstreams` is not there.
+        /// `completed_workstreams` is missing.
         CompletedMissing = "completed-workstreams-missing",
-        /// `completed_workstreams` is no list of texts.
+        /// `completed_workstreams` is not a list of strings.
         CompletedType = "completed-workstreams-not-strings",
-        /// `in_progress_workstreams` is not there.
+        /// `in_progress_workstreams` is missing.
         InProgressMissing = "in-progress-workstreams-missing",
-        /// `in_progress_workstreams` is no list of texts.
+        /// `in_progress_workstreams` is not a list of strings.
         InProgressType = "in-progress-workstreams-not-strings",
-        /// `pending_workstreams` is not there.
+        /// `pending_workstreams` is missing.
         PendingMissing = "pending-workstreams-missing",
-        /// `pending_workstreams` is no list of texts.
+        /// `pending_workstreams` is not a list of strings.
         PendingType = "pending-workstreams-not-strings",
-        /// `artifacts` is not there.
+        /// `artifacts` is missing.
         ArtifactsMissing = "artifacts-missing",
-        /// `artifacts` is no object.
+        /// `artifacts` is not an object.
         ArtifactsType = "artifacts-not-an-object",
-        /// A value of `artifacts` is no list of texts.
+        /// A value of `artifacts` is not a list of strings.
         ArtifactValue = "artifact-paths-not-strings",
-        /// A key of `artifacts` is no completed workstream.
+        /// A key of `artifacts` is not a completed workstream.
         ArtifactKey = "artifact-of-unfinished-workstream",
-        /// `gates_passed` is not there.
+        /// `gates_passed` is missing.
         GatesPassedMissing = "gates-passed-missing",
-        /// `gates_passed` is no list of texts.
+        /// `gates_passed` is not a list of strings.
         GatesPassedType = "gates-passed-not-strings",
-        /// `gates_pending` is not there.
+        /// `gates_pending` is missing.
         GatesPendingMissing = "gates-pending-missing",
-        /// `gates_pending` is no list of texts.
+        /// `gates_pending` is not a list of strings.
         GatesPendingType = "gates-pending-not-strings",
-        /// `timestamp` is not there.
+        /// `timestamp` is missing.
         TimestampMissing = "timestamp-missing",
         /// `timestamp` is not ISO 8601.
         TimestampFormat = "timestamp-not-iso-8601",
-        /// A workstream stands in two lists, or twice in one.
+        /// A workstream is listed more than once.
         WorkstreamTwice = "workstream-listed-twice",
-        /// In progress, and no workstream is.
+        /// The status is `in_progress`, but no workstream is.
         NothingInProgress = "no-workstream-in-progress",
-        /// Not in progress, and a workstream is.
+        /// The status is not `in_progress`, but a workstream is.
         StillInProgress = "workstream-still-in-progress",
-        /// Failed, and there is no `error`.
+        /// The status is `failed`, but there is no `error`.
         ErrorMissing = "error-missing",
-        /// Not failed, and there is an `error`.
+        /// The status is not `failed`, but there is an `error`.
         ErrorUnexpected = "error-without-failure",
-        /// `error` does not say workstream and message.
+        /// `error` does not contain `workstream` and `message`.
         ErrorShape = "error-incomplete",
-        /// Complete, and workstreams are pending.
+        /// The status is `complete`, but workstreams are pending.
         CompletePendingWorkstreams = "complete-with-pending-workstreams",
-        /// Complete, and gates are pending.
+        /// The status is `complete`, but gates are pending.
         CompletePendingGates = "complete-with-pending-gates",
-        /// The workstreams are not those of the EXECUTION-SPEC.
+        /// The workstreams differ from those of the EXECUTION-SPEC.
         SpecWorkstreams = "workstreams-differ-from-spec",
-        /// The gates are not those of the EXECUTION-SPEC.
+        /// The gates differ from those of the EXECUTION-SPEC.
         SpecGates = "gates-differ-from-spec",
     }
 }
@@ -84,22 +84,21 @@ impl Serialize for Rule {
     }
 }
 
-/// A rule that a file breaks, and where.
+/// A violated rule and its position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The rule.
     pub rule: Rule,
     /// The line, counted from 1.
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong, in one sentence.
+    /// The violation, in one sentence.
     pub message: String,
-    /// What would fix it.
+    /// How to fix it.
     pub help: String,
 }
 
-/// Collects what is found in one file; each rule is told once, with all that breaks it.
+/// Collects the violations in one file. Each rule is reported once, with everything that violates it.
 pub(super) struct Findings<'s> {
     pub(super) source: &'s str,
     found: Vec<Finding>,
@@ -115,7 +114,7 @@ impl<'s> Findings<'s> {
         self.found.push(Finding { rule, line, column, message: message.into(), help: help.into() });
     }
 
-    /// All of them in the order of the file.
+    /// All findings, in the order of the file.
     pub(super) fn finish(mut self) -> Vec<Finding> {
         self.found.sort_by_key(|finding| (finding.line, finding.column));
         self.found

@@ -1,4 +1,4 @@
-//! Whether a state file and its EXECUTION-SPEC speak of the same workstreams and gates.
+//! Compares the workstreams and gates of a state file with those of its EXECUTION-SPEC.
 
 use super::check::{Names, named};
 use super::rule::{Findings, Rule};
@@ -6,10 +6,10 @@ use crate::json::Placed;
 use lockgate_engine::spec::workflow::{Pipeline, Workflow};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A workflow that was an EXECUTION-SPEC.
+/// A workflow read from an EXECUTION-SPEC.
 type Spec<'w> = (&'w Workflow, &'w Pipeline);
 
-/// The three lists together hold every workstream of the spec.
+/// Checks that the three lists together contain every workstream of the spec.
 pub(super) fn workstreams(found: &mut Findings<'_>, root: &Placed, (_, pipeline): Spec<'_>, lists: &[&Names<'_>; 3]) {
     let listed: Vec<(&str, &Placed)> = lists.iter().flat_map(|list| list.names.iter().copied()).collect();
     let ids = pipeline.workstreams.iter().map(|stream| stream.id.as_str());
@@ -17,22 +17,23 @@ pub(super) fn workstreams(found: &mut Findings<'_>, root: &Placed, (_, pipeline)
     let names: BTreeSet<&str> = listed.iter().map(|(name, _)| *name).collect();
     let absent: Vec<&str> = ids.filter(|id| !names.contains(id)).collect();
     let strange: Vec<(&str, &Placed)> = listed.iter().copied().filter(|(name, _)| !known.contains(name)).collect();
-    let mut said = Vec::new();
+    let mut differences = Vec::new();
     if !absent.is_empty() {
-        said.push(format!("{} of the EXECUTION-SPEC stand in none of the three lists", named(absent.iter().copied())));
+        differences.push(format!("not in any of the three lists: {}", named(absent.iter().copied())));
     }
     if !strange.is_empty() {
-        said.push(format!("{} are no workstreams of the EXECUTION-SPEC", named(strange.iter().map(|(name, _)| *name))));
+        differences.push(format!("not in the EXECUTION-SPEC: {}", named(strange.iter().map(|(name, _)| *name))));
     }
-    if !said.is_empty() {
+    if !differences.is_empty() {
         let pending = lists[2].entry.map(|entry| &entry.key_span);
         let span = strange.first().map(|(_, place)| &place.span).or(pending).unwrap_or(&root.span);
-        let help = "completed, in progress and pending workstreams together are all of the EXECUTION-SPEC";
-        found.add(Rule::SpecWorkstreams, span, said.join("; "), help);
+        let help = "list every workstream of the EXECUTION-SPEC as completed, in progress or pending";
+        found.add(Rule::SpecWorkstreams, span, differences.join("; "), help);
     }
 }
 
-/// The two lists together hold every gate of the spec. `lint (WS3)` is the gate of a workstream; where a suffix is absent, names are compared.
+/// Checks that the two lists together contain every gate of the spec. `lint (WS3)` is the gate of a workstream; an entry without a suffix matches by
+/// name.
 pub(super) fn gates(found: &mut Findings<'_>, root: &Placed, (workflow, pipeline): Spec<'_>, lists: &[&Names<'_>; 2]) {
     let titles = workflow.phases.iter().flat_map(|phase| phase.gates.iter().map(|gate| gate.title()));
     let titles: Vec<&str> = titles.chain(pipeline.manual_gates.iter().map(|gate| gate.title.as_str())).collect();
@@ -41,12 +42,12 @@ pub(super) fn gates(found: &mut Findings<'_>, root: &Placed, (workflow, pipeline
     for (entry, _) in &listed {
         let (name, owners) = parts(entry);
         let known = entries.entry(name).or_default();
-        known.nobody |= owners.is_empty();
-        known.some.extend(owners);
+        known.shared |= owners.is_empty();
+        known.workstreams.extend(owners);
     }
     let is_there = |title: &&str| {
         let (name, owners) = parts(title);
-        entries.get(name).is_some_and(|found| found.nobody || owners.iter().all(|owner| found.some.contains(owner)))
+        entries.get(name).is_some_and(|found| found.shared || owners.iter().all(|owner| found.workstreams.contains(owner)))
     };
     let absent: Vec<&str> = titles.iter().copied().filter(|title| !is_there(title)).collect();
     let unused = pipeline.unused_gates.iter().map(String::as_str);
@@ -56,36 +57,35 @@ pub(super) fn gates(found: &mut Findings<'_>, root: &Placed, (workflow, pipeline
         let (name, owners) = parts(entry);
         defined.contains(name) && (owners.is_empty() || owners.iter().any(|owner| streams.contains(owner)))
     };
-    // A review that ships with gates adds gates of its own, and they stay when a person overrides it later.
+    // The verdict `ship_with_gates` adds gates of its own, which stay when a person overrides the review later.
     let review = root.get("adversarial_review").and_then(|review| review.get("verdict")).and_then(Placed::text);
     let strange: Vec<(&str, &Placed)> = match review {
         Some("ship_with_gates" | "overridden") => Vec::new(),
         Some(_) | None => listed.iter().copied().filter(|(entry, _)| !known(entry)).collect(),
     };
-    let mut said = Vec::new();
+    let mut differences = Vec::new();
     if !absent.is_empty() {
-        said.push(format!("{} of the EXECUTION-SPEC are neither passed nor pending", named(absent.iter().copied())));
+        differences.push(format!("neither passed nor pending: {}", named(absent.iter().copied())));
     }
     if !strange.is_empty() {
-        said.push(format!("{} are no gates of the EXECUTION-SPEC", named(strange.iter().map(|(entry, _)| *entry))));
+        differences.push(format!("not in the EXECUTION-SPEC: {}", named(strange.iter().map(|(entry, _)| *entry))));
     }
-    if !said.is_empty() {
+    if !differences.is_empty() {
         let pending = lists[1].entry.map(|entry| &entry.key_span);
         let span = strange.first().map(|(_, place)| &place.span).or(pending).unwrap_or(&root.span);
-        found.add(Rule::SpecGates, span, said.join("; "), "passed and pending gates together are all of the EXECUTION-SPEC");
+        found.add(Rule::SpecGates, span, differences.join("; "), "list every gate of the EXECUTION-SPEC as passed or pending");
     }
 }
 
-/// To whom the entries of one gate belong.
+/// The workstreams that the entries of one gate belong to.
 #[derive(Default)]
 struct Owners<'f> {
-    /// An entry names no workstream.
-    nobody: bool,
-    /// The workstreams that entries name.
-    some: BTreeSet<&'f str>,
+    /// An entry names no workstream, so it covers all of them.
+    shared: bool,
+    workstreams: BTreeSet<&'f str>,
 }
 
-/// The name of a gate, and the workstreams that it belongs to: `lint (WS2+WS3)`.
+/// The name of a gate, and its workstreams: `lint (WS2+WS3)`.
 fn parts(entry: &str) -> (&str, Vec<&str>) {
     let split = entry.strip_suffix(')').and_then(|inner| inner.rsplit_once(" ("));
     split.map_or((entry, Vec::new()), |(name, owners)| (name, owners.split(['+', ',', '/']).map(str::trim).collect()))

@@ -1,7 +1,7 @@
-//! The YAML at the beginning of a plan.
+//! The YAML at the top of a plan.
 //!
-//! People and agents write it by example, so text with a colon or a backslash in the wrong place is common. A line that
-//! breaks the YAML is read as plain text, with a warning.
+//! People and agents write it by example, so a misplaced colon or backslash is common. A line that breaks the YAML is read as
+//! plain text, with a warning.
 
 use super::text::is_nothing;
 use super::{Artifact, Frontmatter, KeyLink, MustHaves};
@@ -12,12 +12,12 @@ use lockgate_engine::spec::reader::{Report, shown};
 use lockgate_engine::spec::suggest;
 use std::ops::Range;
 
-/// How long the YAML may be.
+/// The maximum size of the YAML.
 const MAX_BYTES: usize = 1 << 18;
-/// How many lines are fixed before it is given up.
+/// The number of lines that are repaired before parsing fails.
 const MAX_FIXED: usize = 20;
 
-/// The keys that something comes of.
+/// The keys that have an effect.
 const KEYS: [&str; 13] = [
     "phase",
     "plan",
@@ -34,7 +34,7 @@ const KEYS: [&str; 13] = [
     "human_verify_mode",
 ];
 
-/// The bytes from the first `---` to the second, and where the plan goes on; nothing when there are none.
+/// The bytes from the first `---` to the second, and the position of the body; `None` without frontmatter.
 pub(super) fn split(source: &str) -> Option<(Range<usize>, usize)> {
     let start = source.len() - source.trim_start_matches('\u{feff}').trim_start().len();
     let mut lines = source[start..].split_inclusive('\n');
@@ -49,18 +49,18 @@ pub(super) fn split(source: &str) -> Option<(Range<usize>, usize)> {
     None
 }
 
-/// Reads it; gives where the plan goes on too.
+/// Reads the frontmatter, and returns it with the position of the body.
 pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
     let Some((range, body)) = split(source) else {
         let first = source.lines().next().unwrap_or_default();
         if first.trim_end() == "---" {
             report
-                .error(ProblemCode::InvalidYaml, &(0..first.len()), "the frontmatter has no end")
-                .help("write a line `---` after it");
+                .error(ProblemCode::InvalidYaml, &(0..first.len()), "the frontmatter is not closed")
+                .help("add a line `---` after it");
         } else {
             report
                 .warning(ProblemCode::MissingKey, &(0..0), "the plan has no frontmatter")
-                .help("begin with `---`, `phase`, `plan` and `must_haves`, then `---`");
+                .help("start the file with `---`, the keys `phase`, `plan` and `must_haves`, and another `---`");
         }
         return (Frontmatter::default(), 0);
     };
@@ -69,7 +69,7 @@ pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
         return (Frontmatter::default(), body);
     }
     let mut reader = Reader { source, line_ends: Vec::new(), report };
-    // With all that comes before it, so that places are right.
+    // The YAML includes everything before it, so that positions are correct.
     let mut text = source[..range.end].to_owned();
     let mut fixed: Vec<usize> = Vec::new();
     let frontmatter = loop {
@@ -97,7 +97,7 @@ pub(super) fn read(source: &str, report: &mut Report) -> (Frontmatter, usize) {
     (frontmatter, body)
 }
 
-/// The text with one line changed, so that what stands after its key or dash is plain text.
+/// Changes one line of the text, so that everything after its key or dash is plain text.
 fn as_text(text: &str, line: usize) -> Option<String> {
     let start = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum::<usize>();
     let whole = text[start..].split_inclusive('\n').next()?;
@@ -125,7 +125,7 @@ fn as_text(text: &str, line: usize) -> Option<String> {
     Some(format!("{head}'{quoted}'{after}{}", &text[start + whole.len()..]))
 }
 
-/// The items of a list that say something; a single value is a list of one.
+/// The non-empty items of a list; a single value is a list of one.
 fn items<'a>(value: &Value<'a>) -> Vec<Value<'a>> {
     let items = value.items().unwrap_or_else(|| vec![value.clone()]);
     items.into_iter().filter(|item| !item.is_nothing()).collect()
@@ -133,13 +133,13 @@ fn items<'a>(value: &Value<'a>) -> Vec<Value<'a>> {
 
 struct Reader<'s, 'r> {
     source: &'s str,
-    /// Where the lines of the text end that is read, fixed or not.
+    /// The line ends of the text that is parsed, repaired or not.
     line_ends: Vec<usize>,
     report: &'r mut Report,
 }
 
 impl Reader<'_, '_> {
-    /// The bytes of the file that a problem is about. Its own bytes count in a text whose lines may have been fixed.
+    /// The bytes of the file that a problem refers to. The problem's own bytes are in a text whose lines may have been repaired.
     fn span(&self, problem: &Problem) -> Range<usize> {
         let mut lines = self.source.split_inclusive('\n');
         let start = lines.by_ref().take(problem.line - 1).map(str::len).sum::<usize>();
@@ -166,7 +166,7 @@ impl Reader<'_, '_> {
         let mut read = Frontmatter::default();
         let Some(entries) = root.entries() else {
             if !root.is_nothing() {
-                self.warn(root, "the frontmatter must be keys with values", "write `phase: …` and the like");
+                self.warn(root, "the frontmatter must contain keys with values", "write `phase: …` and so on");
             }
             return read;
         };
@@ -188,9 +188,9 @@ impl Reader<'_, '_> {
                 }
                 "must_haves" => read.must_haves = self.must_haves(value),
                 key => {
-                    // Plans carry many keys of their own, so only what looks misspelt is told.
+                    // Plans have many keys of their own, so only apparent misspellings are reported.
                     if suggest::nearest(key, KEYS).is_some_and(|known| known != key) {
-                        self.tell_unknown(value, key, "the frontmatter", &KEYS);
+                        self.warn_unknown(value, key, "the frontmatter", &KEYS);
                     }
                     read.rest.push((entry.key.clone(), self.json(value)));
                 }
@@ -199,26 +199,28 @@ impl Reader<'_, '_> {
         read
     }
 
-    /// Whether verifications wait until the end of the phase. A word that is not known asks where the plan has them.
+    /// Whether verifications wait until the end of the phase. For an unknown mode, they are asked where the plan has them.
     fn verify_at_end(&mut self, value: &Value<'_>) -> bool {
         let word = self.text(value).unwrap_or_default().trim().to_ascii_lowercase().replace('_', "-");
         match word.as_str() {
             "end-of-phase" => true,
             "mid-flight" | "inline" | "" => false,
             _ => {
-                let message =
-                    format!("`human_verify_mode` is not `{}`; each verification is asked for where it is", shown(&word));
+                let message = format!(
+                    "unknown `human_verify_mode` `{}`; each verification is asked in its place in the plan",
+                    shown(&word)
+                );
                 self.warn(value, message, "write `end-of-phase` or `mid-flight`");
                 false
             }
         }
     }
 
-    fn tell_unknown(&mut self, value: &Value<'_>, key: &str, of: &str, known: &[&str]) {
+    fn warn_unknown(&mut self, value: &Value<'_>, key: &str, of: &str, known: &[&str]) {
         if self.report.is_crowded() {
             return self.report.count();
         }
-        let message = format!("`{}` is no key of {of}, so nothing comes of it", shown(key));
+        let message = format!("unknown key `{}` in {of}; it has no effect", shown(key));
         let problem = value.problem(message, suggest::meant_or_known(key, known.iter().copied()));
         let span = self.span(&problem);
         self.report.warning(ProblemCode::UnknownKey, &span, problem.message).maybe_help(problem.help);
@@ -242,7 +244,7 @@ impl Reader<'_, '_> {
                     read.key_links = items.iter().map(|item| self.key_link(item)).collect();
                 }
                 key => {
-                    self.tell_unknown(&entry.value, key, "`must_haves`", &["truths", "artifacts", "key_links"]);
+                    self.warn_unknown(&entry.value, key, "`must_haves`", &["truths", "artifacts", "key_links"]);
                     read.rest.push((entry.key.clone(), self.json(&entry.value)));
                 }
             }
@@ -264,7 +266,7 @@ impl Reader<'_, '_> {
                 "exports" => read.exports = self.list(&entry.value),
                 "min_lines" => read.min_lines = self.count(&entry.value, "`min_lines`"),
                 key => {
-                    self.tell_unknown(
+                    self.warn_unknown(
                         &entry.value,
                         key,
                         "an artifact",
@@ -284,7 +286,7 @@ impl Reader<'_, '_> {
         let mut read = KeyLink { line: self.line(value), ..KeyLink::default() };
         let Some(entries) = value.entries() else {
             read.via = value.text().unwrap_or_default().to_owned();
-            self.warn(value, "this link does not say from where to where", "write `from`, `to`, `via` and `pattern`");
+            self.warn(value, "this link has no `from` and `to`", "write `from`, `to`, `via` and `pattern`");
             return read;
         };
         for entry in entries {
@@ -294,7 +296,7 @@ impl Reader<'_, '_> {
                 "via" => read.via = self.text(&entry.value).unwrap_or_default(),
                 "pattern" => read.pattern = self.text(&entry.value),
                 key => {
-                    self.tell_unknown(&entry.value, key, "a link", &["from", "to", "via", "pattern"]);
+                    self.warn_unknown(&entry.value, key, "a link", &["from", "to", "via", "pattern"]);
                     read.rest.push((entry.key.clone(), self.json(&entry.value)));
                 }
             }
@@ -302,7 +304,7 @@ impl Reader<'_, '_> {
         read
     }
 
-    /// A single value as it was written; `08` stays `08`.
+    /// A scalar as written; `08` stays `08`.
     fn text(&mut self, value: &Value<'_>) -> Option<String> {
         if value.is_nothing() {
             return None;
@@ -310,7 +312,7 @@ impl Reader<'_, '_> {
         value.text().map(str::to_owned).or_else(|| Some(self.sentence(value)))
     }
 
-    /// A text that YAML may have taken for a map, such as `Login: works`.
+    /// A text that YAML may parse as a map, such as `Login: works`.
     fn sentence(&mut self, value: &Value<'_>) -> String {
         if let Some(text) = value.text() {
             return text.to_owned();
@@ -325,7 +327,7 @@ impl Reader<'_, '_> {
         items(value).iter().map(|item| self.sentence(item)).collect()
     }
 
-    /// A list of names, also where somebody wrote one with commas.
+    /// A list of names, or a single string with commas.
     fn list(&mut self, value: &Value<'_>) -> Vec<String> {
         match value.text() {
             Some(text) => text.split(',').map(str::trim).filter(|item| !is_nothing(item)).map(str::to_owned).collect(),
@@ -337,7 +339,7 @@ impl Reader<'_, '_> {
         let text = value.text()?.trim();
         let count = text.parse().ok();
         if count.is_none() {
-            let message = format!("{what} must be a whole number, not `{}`; it is left out", shown(text));
+            let message = format!("{what} must be a whole number, not `{}`; it is ignored", shown(text));
             self.warn(value, message, "write it without units");
         }
         count

@@ -1,4 +1,4 @@
-//! Which tags make tasks, parts of tasks, and sections of the plan.
+//! Finds out which tags form tasks, parts of tasks, and sections of the plan.
 
 use super::tag::{Markup, Tag};
 use super::task::{self, Written};
@@ -8,21 +8,18 @@ use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Cursor, Report, shown};
 use std::ops::Range;
 
-/// The sections that the format knows.
 const SECTIONS: [&str; 6] = ["objective", "execution_context", "context", "verification", "success_criteria", "output"];
 
-/// Something between two tags.
+/// Content between two tags.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    /// Which tag opens it.
+    /// The index of the opening tag.
     pub(super) open: usize,
-    /// The tags inside.
     pub(super) tags: Range<usize>,
-    /// The bytes inside.
     pub(super) inner: Range<usize>,
 }
 
-/// Puts the tags of a file into their order.
+/// Groups the tags of a file into tasks and sections.
 pub(super) fn read(source: &str, markup: &Markup<'_>, report: &mut Report) -> PlanFile {
     let tags = &markup.tags;
     let bounds = Bounds::of(tags);
@@ -35,12 +32,12 @@ pub(super) fn read(source: &str, markup: &Markup<'_>, report: &mut Report) -> Pl
             plan.tasks.push(task::read(source, markup, &written, plan.tasks.len() + 1, &mut cursor, report));
             next
         } else if tag.opens("task") {
-            tell_text(report, tag);
+            warn_text(report, tag);
             index + 1
         } else if tag.ends("task") {
             report
-                .warning(ProblemCode::StrayTag, &(tag.start..tag.end), "`</task>` stands where no task is open")
-                .help("remove it, or see whether a task was closed too early");
+                .warning(ProblemCode::StrayTag, &(tag.start..tag.end), "`</task>` without an open task")
+                .help("remove it, or check whether a task is closed too early");
             index + 1
         } else if tag.leads && !tag.closes && !tag.is_empty && tag.name != "tasks" {
             section(source, markup, &bounds, index, &mut plan, report)
@@ -51,15 +48,14 @@ pub(super) fn read(source: &str, markup: &Markup<'_>, report: &mut Report) -> Pl
     plan
 }
 
-/// What ends what, known for each tag at once.
+/// The boundaries of tasks and sections, precomputed for each tag.
 struct Bounds {
-    /// Whether the tag begins a task.
     is_task: Vec<bool>,
-    /// The first tag from here on that begins or ends a task, or ends all.
+    /// The first tag from here on that starts or ends a task, or ends all tasks.
     task: Vec<usize>,
-    /// The first tag from here on that begins a task or all tasks.
+    /// The first tag from here on that starts a task or all tasks.
     tasks: Vec<usize>,
-    /// The first tag from here on that begins a section that is known.
+    /// The first tag from here on that starts a known section.
     section: Vec<usize>,
 }
 
@@ -85,19 +81,19 @@ impl Bounds {
     }
 }
 
-/// Where a tag begins, or the end of the file.
+/// The start of a tag, or the end of the file.
 fn start_of(source: &str, tags: &[Tag<'_>], index: usize) -> usize {
     tags.get(index).map_or(source.len(), |tag| tag.start)
 }
 
-/// Finds the parts of a task; gives the tag after it.
+/// Finds the parts of a task, and returns the tag after it.
 fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize, report: &mut Report) -> (Written, usize) {
     let tags = &markup.tags;
     let tag = &tags[open];
     let place = tag.start..tag.end;
     if !tag.is_whole {
         report
-            .warning(ProblemCode::UnclosedTag, &place, "this tag has no `>`; the task is read as beginning after it")
+            .warning(ProblemCode::UnclosedTag, &place, "this tag has no `>`; the task is read as starting after it")
             .help("write `>`");
     }
     let mut written = Written { open, parts: Vec::new(), loose: Vec::new() };
@@ -108,13 +104,13 @@ fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize,
     }
     loop {
         let Some(next) = tags.get(index) else {
-            tell_open(report, &place, "the file ends");
+            warn_unclosed(report, &place, "the file ends");
             written.loose.push(from..source.len());
             return (written, index);
         };
         if bounds.is_task[index] || (next.leads && next.ends("tasks")) {
-            let ends = if next.closes { "the tasks end" } else { "the next task begins" };
-            tell_open(report, &place, ends);
+            let ends = if next.closes { "the tasks end" } else { "the next task starts" };
+            warn_unclosed(report, &place, ends);
             written.loose.push(from..next.start);
             return (written, index);
         }
@@ -124,7 +120,7 @@ fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize,
         }
         let known = task::knows(next.name);
         if next.opens("task") {
-            tell_text(report, next);
+            warn_text(report, next);
         }
         if next.closes || next.is_empty || !(known || next.leads) {
             index += 1;
@@ -134,7 +130,7 @@ fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize,
         let part = match markup.closed_by[index] {
             Some(close) if close < bound => Some((index + 1..close, tags[close].start, tags[close].end, close + 1)),
             Some(_) | None if known && next.leads => {
-                // It ends where the next part begins.
+                // The part ends where the next one starts.
                 let follows = |tag: &Tag<'_>| tag.leads && !tag.closes && task::knows(tag.name);
                 let end = (index + 1..bound).find(|index| follows(&tags[*index])).unwrap_or(bound);
                 let until = start_of(source, tags, end);
@@ -152,7 +148,7 @@ fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize,
         match part {
             None => index += 1,
             Some((inside, end, after, next_index)) => {
-                tags[inside.clone()].iter().filter(|tag| tag.opens("task")).for_each(|tag| tell_text(report, tag));
+                tags[inside.clone()].iter().filter(|tag| tag.opens("task")).for_each(|tag| warn_text(report, tag));
                 written.loose.push(from..next.start);
                 written.parts.push(Part { open: index, tags: inside, inner: next.end..end });
                 from = after;
@@ -162,21 +158,21 @@ fn written_task(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize,
     }
 }
 
-/// A task in the middle of a line, without a type, is somebody writing about tasks.
-fn tell_text(report: &mut Report, tag: &Tag<'_>) {
-    let message = "this stands inside a line and has no type, so it is read as text";
+/// A `<task>` inside a line and without a type is probably prose about tasks.
+fn warn_text(report: &mut Report, tag: &Tag<'_>) {
+    let message = "this `<task>` is inside a line and has no type, so it is read as text";
     report
         .warning(ProblemCode::StrayTag, &(tag.start..tag.end), message)
-        .help("put it on a line of its own with a `type` if it is a task, else put backticks around it");
+        .help("if it is a task, put it on its own line with a `type`; otherwise put backticks around it");
 }
 
-fn tell_open(report: &mut Report, place: &Range<usize>, ends: &str) {
+fn warn_unclosed(report: &mut Report, place: &Range<usize>, ends: &str) {
     report
         .warning(ProblemCode::UnclosedTag, place, format!("this task is not closed before {ends}"))
         .help("write `</task>` where it ends");
 }
 
-/// Takes a section; gives the tag after it.
+/// Reads a section, and returns the tag after it.
 fn section(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize, plan: &mut PlanFile, report: &mut Report) -> usize {
     let tags = &markup.tags;
     let tag = &tags[open];
@@ -192,10 +188,10 @@ fn section(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize, plan
                 .help(format!("write `</{}>` where it ends", tag.name));
             (start_of(source, tags, next), next)
         }
-        // Something around several sections, or no section at all.
+        // The tag encloses several sections, or is not a section.
         Some(_) | None => return open + 1,
     };
-    tags[open + 1..next].iter().filter(|tag| tag.opens("task")).for_each(|tag| tell_text(report, tag));
+    tags[open + 1..next].iter().filter(|tag| tag.opens("task")).for_each(|tag| warn_text(report, tag));
     let text = unindented(&source[tag.end..end]);
     let place_for = match tag.name {
         "objective" => &mut plan.objective,
@@ -207,7 +203,7 @@ fn section(source: &str, markup: &Markup<'_>, bounds: &Bounds, open: usize, plan
         name => {
             if task::knows(name) {
                 report
-                    .warning(ProblemCode::StrayTag, &place, format!("`<{}>` belongs to no task", shown(name)))
+                    .warning(ProblemCode::StrayTag, &place, format!("`<{}>` is outside of any task", shown(name)))
                     .help("move it into a task");
             }
             plan.others.push(Section { tag: name.to_owned(), text });

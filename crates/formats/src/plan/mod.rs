@@ -1,16 +1,16 @@
-//! `PLAN.md` files: what somebody planned for an agent, as plain data.
+//! `PLAN.md` files: plans for an agent, parsed into plain data.
 //!
-//! The format has no grammar; people and agents write it by example. Whatever looks like a task is one, and what is odd
-//! about it is a warning. Where a word is not known, a person is asked.
+//! The format has no grammar; people and agents write it by example. Whatever looks like a task is read as one, with warnings about
+//! everything unusual. Where a keyword is unknown, a person decides.
 //!
-//! | module | what it reads |
+//! | module | reads |
 //! | --- | --- |
 //! | `tag` | tags and code fences, in one pass |
-//! | `layout` | which tags make tasks, parts of tasks, and sections |
+//! | `layout` | the tags that form tasks, parts of tasks, and sections |
 //! | `task` | one task |
-//! | `frontmatter` | the YAML at the beginning |
+//! | `frontmatter` | the YAML at the top |
 //! | `text` | lists of files, names, indentation |
-//! | [`workflow`] | plans as workflows that can be run |
+//! | [`workflow`] | plans as workflows |
 
 mod frontmatter;
 mod layout;
@@ -25,39 +25,35 @@ use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::reader::Report;
 use serde_json::Value;
 
-/// What came of reading a plan.
+/// The result of reading a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
-    /// What the file says, as far as it can be read.
     pub plan: PlanFile,
-    /// Everything that is odd, in the order of the file; with an error among them the plan cannot be used.
+    /// All errors and warnings, in the order of the file. A plan with an error cannot be used.
     pub problems: Vec<Problem>,
 }
 
-/// What a plan says.
+/// The content of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanFile {
-    /// The YAML at the beginning.
     pub frontmatter: Frontmatter,
-    /// What the plan is for.
+    /// The goal of the plan.
     pub objective: String,
-    /// Files about how to execute plans.
+    /// Files that explain how to execute plans.
     pub execution_context: String,
     /// What to read first.
     pub context: String,
-    /// The tasks in order.
     pub tasks: Vec<PlanTask>,
-    /// How the whole is verified.
+    /// How to verify the whole plan.
     pub verification: String,
-    /// When the plan is done.
+    /// When the plan has succeeded.
     pub success_criteria: String,
-    /// What is to be written at the end.
+    /// What to write at the end.
     pub output: String,
-    /// All other sections.
     pub others: Vec<Section>,
 }
 
-/// The YAML at the beginning of a plan. Numbers such as `08` stay text.
+/// The YAML at the top of a plan. Numbers such as `08` stay text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frontmatter {
     /// The phase that the plan belongs to, such as `07.2-search`.
@@ -66,78 +62,71 @@ pub struct Frontmatter {
     pub plan: Option<String>,
     /// The kind of plan, such as `execute`.
     pub kind: Option<String>,
-    /// Plans of one wave may run at once.
+    /// The wave of the plan; plans of one wave may run in parallel.
     pub wave: Option<u32>,
-    /// The plans that must be done before.
+    /// The plans that must complete first.
     pub depends_on: Vec<String>,
     /// The files that the plan will change.
     pub files_modified: Vec<String>,
-    /// Whether it needs no person.
+    /// Whether the plan can run without a person.
     pub autonomous: Option<bool>,
-    /// The requirements that it serves.
+    /// The requirements that the plan covers.
     pub requirements: Vec<String>,
-    /// The gaps that it closes.
+    /// The gaps that the plan closes.
     pub gap_ids: Vec<String>,
-    /// Whether verifications are asked for together, when all else in the phase is done.
+    /// Whether verifications are asked together at the end of the phase.
     pub verify_at_end: bool,
-    /// What people must set up outside, as it stands there.
+    /// What people must set up outside, as written.
     pub user_setup: Vec<Value>,
-    /// What must hold when it is done.
+    /// What must be true when the plan is complete.
     pub must_haves: MustHaves,
-    /// All other keys.
     pub rest: Vec<(String, Value)>,
 }
 
-/// What must hold when a plan is done.
+/// What must be true when a plan is complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MustHaves {
-    /// Sentences that must be true.
     pub truths: Vec<String>,
-    /// Files that must be there.
+    /// Files that must exist.
     pub artifacts: Vec<Artifact>,
-    /// Files that must be connected.
+    /// Files that must refer to each other.
     pub key_links: Vec<KeyLink>,
-    /// All other keys.
     pub rest: Vec<(String, Value)>,
 }
 
-/// A file that must be there.
+/// A file that must exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Artifact {
-    /// Where.
     pub path: String,
-    /// What it is for.
+    /// The purpose of the file.
     pub provides: String,
-    /// Texts that it must contain.
+    /// Strings that the file must contain.
     pub contains: Vec<String>,
-    /// Names that it must export.
+    /// Names that the file must export.
     pub exports: Vec<String>,
-    /// How many lines it must have at least.
     pub min_lines: Option<u32>,
-    /// The line of the plan that says so.
+    /// The line of the plan that defines it.
     pub line: usize,
-    /// All other keys.
     pub rest: Vec<(String, Value)>,
 }
 
-/// A connection that must be there.
+/// A connection that must exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyLink {
-    /// The file that uses.
+    /// The file that uses the target.
     pub from: String,
-    /// What is used.
+    /// The target.
     pub to: String,
-    /// How.
+    /// How it is used, such as `import`.
     pub via: String,
-    /// A regular expression that matches where it is used.
+    /// A regular expression that must match in the file.
     pub pattern: Option<String>,
-    /// The line of the plan that says so.
+    /// The line of the plan that defines it.
     pub line: usize,
-    /// All other keys.
     pub rest: Vec<(String, Value)>,
 }
 
-/// A place in the file.
+/// A position in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The line, counted from 1.
@@ -146,166 +135,144 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Something that stands between two tags.
+/// The content of a tag without a field of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// The name of the tags.
     pub tag: String,
-    /// What stands between them.
     pub text: String,
 }
 
-/// What a task asks of whom.
+/// Who does a task, and what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanTaskKind {
-    /// An agent works.
     Auto,
-    /// A person looks at what was built; an agent may have something to do before.
+    /// A person reviews the result; an agent may prepare the review.
     Verify,
-    /// A person chooses.
     Decision,
-    /// A person does what no program can.
+    /// A person does something that no program can do.
     Action,
 }
 
-/// Whether a checkpoint waits.
+/// Whether a checkpoint waits for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanGate {
-    /// It waits for a person.
     Blocking,
-    /// It goes on with a default, which a person may change.
+    /// The run continues with a default, which a person may change.
     NonBlocking,
-    /// It waits for a person, and nothing else may answer it.
+    /// Only a person may answer, no preset.
     BlockingHuman,
 }
 
-/// How hard it is to undo what a task does.
+/// How hard it is to undo a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rating {
-    /// It can be undone.
     Reversible,
-    /// Undoing it costs much.
     Costly,
-    /// It cannot be undone.
     OneWay,
 }
 
 /// What a plan says about undoing a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reversibility {
-    /// How hard it is.
     pub rating: Rating,
-    /// Why.
+    /// The reason.
     pub text: String,
 }
 
-/// A task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanTask {
-    /// Its number in the plan, counted from 1.
+    /// The number in the plan, counted from 1.
     pub number: usize,
-    /// Where it begins.
+    /// The position of its opening tag.
     pub place: Place,
-    /// What it asks of whom.
     pub kind: PlanTaskKind,
-    /// Its `type` as it was written; empty where there is none.
+    /// The `type` as written; empty if missing.
     pub written_kind: String,
-    /// Whether it waits.
     pub gate: PlanGate,
-    /// Whether tests come first.
+    /// Whether to write tests first.
     pub tdd: bool,
-    /// Whether it is the leading slice through everything, on which the other tasks build.
+    /// Whether the task is a tracer: a thin slice through the whole system, on which the other tasks build.
     pub tracer: bool,
-    /// What must hold before it starts.
+    /// What must be true before the task starts.
     pub precondition: String,
-    /// How hard it is to undo, where the plan says so.
     pub reversibility: Option<Reversibility>,
-    /// All attributes as they were written.
+    /// All attributes as written.
     pub attributes: Vec<(String, String)>,
-    /// Its name, without `Task 3:` before it; made from what it says where it has none.
+    /// The name, without `Task 3:` before it; derived from the content if missing.
     pub name: String,
-    /// The files that it is about.
     pub files: Vec<String>,
-    /// What to read before.
+    /// What to read before starting.
     pub read_first: String,
     /// What the tests expect.
     pub behavior: String,
-    /// What to do.
     pub action: String,
-    /// How that is checked.
+    /// How to verify the task.
     pub verify: Verify,
-    /// When more than `done` is asked: the criteria.
+    /// Criteria beyond `done`.
     pub acceptance_criteria: String,
-    /// When it is done.
+    /// When the task is done.
     pub done: String,
-    /// What a person is to look at.
+    /// What a person reviews.
     pub built: String,
-    /// How to look at it.
+    /// How to review it.
     pub steps: String,
-    /// What is to be decided.
+    /// The question to decide.
     pub decision: String,
-    /// Why that matters.
+    /// Why the decision matters.
     pub context: String,
-    /// What can be chosen.
     pub options: Vec<PlanOption>,
-    /// What a person is to do.
+    /// What a person does.
     pub instructions: String,
-    /// How that is checked afterwards.
+    /// How to verify what a person did.
     pub verification: Verify,
-    /// What a person is to say.
+    /// What a person types to continue.
     pub resume_signal: String,
-    /// All other parts.
     pub others: Vec<Section>,
-    /// What stands outside all parts.
+    /// Text outside of all parts.
     pub text: String,
 }
 
 impl PlanTask {
-    /// The word in quotes with which a person says that it may go on, such as `approved`.
+    /// The quoted word with which a person approves, such as `approved`.
     pub fn resume_word(&self) -> Option<&str> {
         text::quoted(&self.resume_signal)
     }
 }
 
-/// How something is checked.
+/// How something is verified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verify {
-    /// Commands to run: `<automated>` and fences of `sh` or `bash`.
+    /// The commands: `<automated>` and code fences of `sh` or `bash`.
     pub commands: Vec<VerifyCommand>,
-    /// Everything else.
+    /// All other text.
     pub prose: String,
 }
 
-/// A command that checks something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyCommand {
-    /// What to run in a shell.
+    /// The shell command.
     pub command: String,
-    /// Where it stands.
     pub place: Place,
 }
 
-/// Something that can be chosen.
+/// An option of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanOption {
-    /// What a person says.
+    /// The word with which a person chooses it.
     pub id: String,
-    /// What it is.
     pub name: String,
-    /// What speaks for it.
     pub pros: String,
-    /// What speaks against it.
     pub cons: String,
-    /// What else is said about it.
+    /// Other text about the option.
     pub text: String,
 }
 
-/// Reads the text of a plan, and says everything that is odd about it.
+/// Reads a plan and reports everything unusual about it.
 pub fn read(source: &str) -> Read {
     let mut report = Report::default();
     if source.len() > MAX_BYTES {
-        let message = format!("the file has {} bytes; a plan may have {MAX_BYTES}", source.len());
-        report.error(ProblemCode::TooLarge, &(0..0), message).help("keep large data in files of its own, which tasks read");
+        let message = format!("the file has {} bytes; the limit for a plan is {MAX_BYTES}", source.len());
+        report.error(ProblemCode::TooLarge, &(0..0), message).help("move large data into files that tasks read");
         return Read { plan: PlanFile::default(), problems: report.finish("") };
     }
     let (frontmatter, body) = frontmatter::read(source, &mut report);

@@ -1,7 +1,7 @@
 //! The tags of a plan, in the order of the file.
 //!
-//! Plans are Markdown with tags in it, not XML: code holds `<` and `&&`, and shows tags that are none. What stands in a
-//! code fence, in inline code or in an HTML comment is no tag.
+//! Plans are Markdown with tags, not XML: code contains `<` and `&&`, and examples of tags. Text in a code fence, in inline code or in an
+//! HTML comment is not a tag.
 
 mod fence;
 mod line;
@@ -12,24 +12,23 @@ use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::Report;
 use std::collections::BTreeMap;
 
-/// A tag of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Tag<'a> {
-    /// What stands after `<` or `</`.
+    /// The text after `<` or `</`.
     pub(super) name: &'a str,
     /// Whether it is `</name>`.
     pub(super) closes: bool,
     /// Whether it is `<name />`.
     pub(super) is_empty: bool,
-    /// Whether it has its `>`; only a task may lack it.
+    /// Whether its `>` is present; only a task may lack it.
     pub(super) is_whole: bool,
-    /// Whether it stands at the beginning of a line, or after nothing but other tags.
+    /// Whether it is at the start of a line, or preceded only by other tags.
     pub(super) leads: bool,
     /// The text between the name and `>`.
     pub(super) inside: &'a str,
-    /// Where `<` stands.
+    /// The position of `<`.
     pub(super) start: usize,
-    /// The byte after `>`.
+    /// The position after `>`.
     pub(super) end: usize,
 }
 
@@ -42,7 +41,7 @@ impl<'a> Tag<'a> {
         self.closes && self.name == name
     }
 
-    /// The attributes in order, values without their quotes.
+    /// The attributes in order, with unquoted values.
     pub(super) fn attributes(&self) -> Vec<(&'a str, &'a str)> {
         let mut attributes = Vec::new();
         let mut rest = self.inside.trim_start();
@@ -68,24 +67,22 @@ impl<'a> Tag<'a> {
         attributes
     }
 
-    /// The value of an attribute that says something.
+    /// The value of an attribute, unless it is empty.
     pub(super) fn attribute(&self, name: &str) -> Option<&'a str> {
         self.attributes().into_iter().find(|(given, value)| *given == name && !value.is_empty()).map(|(_, value)| value)
     }
 }
 
-/// What a file holds beside its prose.
+/// The tags and code fences of a file.
 #[derive(Debug, Default)]
 pub(super) struct Markup<'a> {
-    /// The tags in order.
     pub(super) tags: Vec<Tag<'a>>,
-    /// The code fences in order.
     pub(super) fences: Vec<Fence<'a>>,
-    /// For each opening tag the next closing one of the same name.
+    /// For each opening tag, the next closing tag of the same name.
     pub(super) closed_by: Vec<Option<usize>>,
 }
 
-/// Finds the tags and fences of a file from `from` on.
+/// Finds the tags and fences of a file, starting at `from`.
 pub(super) fn scan<'a>(source: &'a str, from: usize, report: &mut Report) -> Markup<'a> {
     let mut scan =
         Scan { source, tags: Vec::new(), fences: Vec::new(), open: BTreeMap::new(), comments_end: true, quiet_from: from };
@@ -111,9 +108,9 @@ pub(super) fn scan<'a>(source: &'a str, from: usize, report: &mut Report) -> Mar
                 .warning(
                     ProblemCode::UnclosedFence,
                     line,
-                    "this code fence is never closed; what follows is read as if it were not there",
+                    "this code fence is never closed; the file is read as if it did not exist",
                 )
-                .help("close it with a line that holds nothing but the same marks");
+                .help("close it with a line that contains only the same marks");
         }
         at = scan.line(line.start, begin..line.end, report);
     }
@@ -135,16 +132,16 @@ fn closed_by(tags: &[Tag<'_>]) -> Vec<Option<usize>> {
     found
 }
 
-/// A walk through the file.
+/// The state of a scan through the file.
 struct Scan<'a> {
     source: &'a str,
     tags: Vec<Tag<'a>>,
     fences: Vec<Fence<'a>>,
-    /// How many tags of a name are open; a fence that runs past their end was left open.
+    /// The number of open tags by name. A fence that continues past their end was not closed.
     open: BTreeMap<&'a str, usize>,
-    /// Whether `-->` may still come.
+    /// Whether another `-->` may follow.
     comments_end: bool,
-    /// Where the last tag or comment ended.
+    /// The end of the last tag or comment.
     quiet_from: usize,
 }
 

@@ -11,21 +11,19 @@ use lockgate_engine::spec::reader::{Cursor, Report, shown};
 use lockgate_engine::spec::suggest;
 use std::ops::Range;
 
-/// More options are no decision.
+/// The maximum number of options of a decision.
 const MAX_OPTIONS: usize = 100;
 
-/// A task as it stands in the file.
+/// The position of a task and its parts in the file.
 #[derive(Debug)]
 pub(super) struct Written {
-    /// The tag that opens it.
+    /// The index of its opening tag.
     pub(super) open: usize,
-    /// What stands between tags.
     pub(super) parts: Vec<Part>,
-    /// What stands outside all parts.
+    /// Text outside of all parts.
     pub(super) loose: Vec<Range<usize>>,
 }
 
-/// The parts that a task can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Name,
@@ -78,7 +76,7 @@ impl Known {
     }
 }
 
-/// The parts that are worth a guess.
+/// The names of parts that are suggested for misspelled ones.
 const PARTS: [&str; 16] = [
     "name",
     "files",
@@ -98,12 +96,11 @@ const PARTS: [&str; 16] = [
     "reversibility",
 ];
 
-/// Whether a task can have a part of this name.
 pub(super) fn knows(name: &str) -> bool {
     Known::of(name).is_some()
 }
 
-/// Adds a text to one that may be there already.
+/// Adds a text to one that may be non-empty.
 pub(super) fn append(text: &mut String, more: &str) {
     if !text.is_empty() && !more.is_empty() {
         text.push_str("\n\n");
@@ -111,7 +108,6 @@ pub(super) fn append(text: &mut String, more: &str) {
     text.push_str(more);
 }
 
-/// What reading a task needs.
 struct Reader<'a, 'r> {
     source: &'a str,
     markup: &'r Markup<'a>,
@@ -119,7 +115,6 @@ struct Reader<'a, 'r> {
     report: &'r mut Report,
 }
 
-/// Reads a task.
 pub(super) fn read<'a>(
     source: &'a str,
     markup: &Markup<'a>,
@@ -170,7 +165,7 @@ pub(super) fn read<'a>(
     task.kind = kind(&task, &place, reader.report);
     task.gate = gate(tag, &place, reader.report);
     task.name = name(&task, &place, reader.report);
-    tell_of_gaps(&task, &place, reader.report);
+    warn_about_gaps(&task, &place, reader.report);
     task
 }
 
@@ -188,7 +183,7 @@ impl Reader<'_, '_> {
             let meant = suggest::nearest(tag.name, PARTS).map(|meant| format!("did you mean `{meant}`?"));
             let help = meant.or_else(|| has_check.then(|| "write `<verify>` around `<automated>`".to_owned()));
             if help.is_some() {
-                let message = format!("`<{}>` is no part of a task, so it is only told to the agent", shown(tag.name));
+                let message = format!("`<{}>` is not a known part of a task; it is only passed to the agent", shown(tag.name));
                 self.report.warning(ProblemCode::StrayTag, &(tag.start..tag.end), message).maybe_help(help);
             }
             task.others.push(Section { tag: tag.name.to_owned(), text: text() });
@@ -196,7 +191,7 @@ impl Reader<'_, '_> {
         };
         match known {
             Known::Name if task.name.is_empty() => task.name = in_one_line(&text()),
-            // A second name is something else that was meant.
+            // A second name probably means something else, so the agent gets it as text.
             Known::Name => task.others.push(Section { tag: tag.name.to_owned(), text: text() }),
             Known::Files => task.files.extend(files(&self.source[part.inner.clone()])),
             Known::ReadFirst => append(&mut task.read_first, &text()),
@@ -219,7 +214,7 @@ impl Reader<'_, '_> {
             Known::Reversibility => {
                 let text = text();
                 let rating = rating(tag, self.report);
-                // Of several, the hardest to undo counts.
+                // If there are several ratings, the hardest to undo counts.
                 let before = task.reversibility.take();
                 let harder = before.as_ref().is_some_and(|before| before.rating as u8 > rating as u8);
                 let mut said = before.as_ref().map(|before| before.text.clone()).unwrap_or_default();
@@ -264,8 +259,8 @@ impl Reader<'_, '_> {
         let tag = &self.markup.tags[part.open];
         let place = tag.start..tag.end;
         if options.len() >= MAX_OPTIONS {
-            let message = format!("a decision has at most {MAX_OPTIONS} options; this one is left out");
-            self.report.warning(ProblemCode::TooLarge, &place, message).help("decide in steps");
+            let message = format!("a decision has at most {MAX_OPTIONS} options; this one is ignored");
+            self.report.warning(ProblemCode::TooLarge, &place, message).help("split the decision");
             return;
         }
         let mut texts = [String::new(), String::new(), String::new(), String::new()];
@@ -294,8 +289,8 @@ impl Reader<'_, '_> {
         let given = tag.attribute("id").map(str::to_owned);
         if given.is_none() {
             self.report
-                .warning(ProblemCode::MissingKey, &place, "this option has no id; one is made from its name")
-                .help("write `<option id=\"…\">`, the word with which a person chooses it");
+                .warning(ProblemCode::MissingKey, &place, "this option has no id; one is derived from its name")
+                .help("write `<option id=\"…\">` with the word that a person types to choose it");
         }
         let wanted =
             given.unwrap_or_else(|| Some(id_from(&name)).filter(|id| !id.is_empty()).unwrap_or_else(|| "option".to_owned()));
@@ -307,15 +302,15 @@ impl Reader<'_, '_> {
                 .warning(
                     ProblemCode::DuplicateId,
                     &place,
-                    format!("a second option is called `{}`; it becomes `{}`", shown(&wanted), shown(&id)),
+                    format!("the option id `{}` is used twice; this one becomes `{}`", shown(&wanted), shown(&id)),
                 )
-                .help("give each option an id of its own");
+                .help("give each option a unique id");
         }
         options.push(PlanOption { id, name, pros, cons, text });
     }
 }
 
-/// What a task asks of whom: what it says, else what its parts say. What is not known asks a person.
+/// Who does the task, and what: from its type, otherwise from its parts. For an unknown type, a person is asked.
 fn kind(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> PlanTaskKind {
     const TYPES: [&str; 5] = ["auto", "tracer", "checkpoint:human-verify", "checkpoint:decision", "checkpoint:human-action"];
     let by_parts = if !task.options.is_empty() || !task.decision.is_empty() {
@@ -328,14 +323,14 @@ fn kind(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> PlanTaskK
         None
     };
     let word = task.written_kind.to_ascii_lowercase().replace('_', "-");
-    let told = match word.as_str() {
+    let kind = match word.as_str() {
         "auto" | "tracer" => return PlanTaskKind::Auto,
         "checkpoint:human-verify" | "checkpoint:verify" => return PlanTaskKind::Verify,
         "checkpoint:decision" | "checkpoint:human-decision" => return PlanTaskKind::Decision,
         "checkpoint:human-action" | "checkpoint:action" => return PlanTaskKind::Action,
         "" => {
             let kind = by_parts.unwrap_or(PlanTaskKind::Auto);
-            let message = format!("this task has no type; it is read as {}", told_kind(kind));
+            let message = format!("this task has no type; it is read as {}", describe_kind(kind));
             report.warning(ProblemCode::MissingKey, place, message).help("write `type=\"auto\"` or the type of a checkpoint");
             return kind;
         }
@@ -345,17 +340,17 @@ fn kind(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> PlanTaskK
         "checkpoint" => by_parts.unwrap_or(PlanTaskKind::Verify),
         _ => PlanTaskKind::Verify,
     };
-    let message = format!("`{}` is not a type of task; it is read as {}", shown(&task.written_kind), told_kind(told));
+    let message = format!("`{}` is not a type of task; it is read as {}", shown(&task.written_kind), describe_kind(kind));
     report.warning(ProblemCode::InvalidValue, place, message).maybe_help(suggest::meant_or_known(&word, TYPES.iter().copied()));
-    told
+    kind
 }
 
-fn told_kind(kind: PlanTaskKind) -> &'static str {
+fn describe_kind(kind: PlanTaskKind) -> &'static str {
     match kind {
         PlanTaskKind::Auto => "work for an agent",
-        PlanTaskKind::Verify => "something that a person verifies",
-        PlanTaskKind::Decision => "something that a person decides",
-        PlanTaskKind::Action => "something that a person does",
+        PlanTaskKind::Verify => "a verification by a person",
+        PlanTaskKind::Decision => "a decision by a person",
+        PlanTaskKind::Action => "an action by a person",
     }
 }
 
@@ -374,7 +369,7 @@ fn gate(tag: &Tag<'_>, place: &Range<usize>, report: &mut Report) -> PlanGate {
     }
 }
 
-/// How hard it is to undo a task. A word that is not known asks a person first.
+/// How hard it is to undo a task. An unknown rating asks a person first.
 fn rating(tag: &Tag<'_>, report: &mut Report) -> Rating {
     let written = tag.attribute("rating").unwrap_or_default();
     let word = written.to_ascii_lowercase().replace('_', "-");
@@ -391,7 +386,7 @@ fn rating(tag: &Tag<'_>, report: &mut Report) -> Rating {
     }
 }
 
-/// The name of a task, made from what it says where it has none.
+/// The name of a task, derived from its content if it has none.
 fn name(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> String {
     let given = without_number(&task.name);
     if !given.is_empty() {
@@ -405,7 +400,7 @@ fn name(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> String {
     };
     let made = says.into_iter().chain([&task.text]).find_map(|text| name_from(text));
     let made = made.unwrap_or_else(|| format!("Task {}", task.number));
-    // Checkpoints have no names in most plans.
+    // In most plans, checkpoints have no names.
     if task.kind == PlanTaskKind::Auto {
         let message = format!("this task has no name; it is called `{}`", shown(&made));
         report.warning(ProblemCode::MissingKey, place, message).help("write `<name>` … `</name>`");
@@ -413,8 +408,8 @@ fn name(task: &PlanTask, place: &Range<usize>, report: &mut Report) -> String {
     made
 }
 
-/// Tells of a task that asks nothing.
-fn tell_of_gaps(task: &PlanTask, place: &Range<usize>, report: &mut Report) {
+/// Warns about a task without content.
+fn warn_about_gaps(task: &PlanTask, place: &Range<usize>, report: &mut Report) {
     let says = |texts: &[&String]| texts.iter().any(|text| !text.is_empty()) || !task.text.is_empty();
     let verifies = |verify: &Verify| !verify.commands.is_empty() || !verify.prose.is_empty();
     let (missing, help) = match task.kind {

@@ -1,4 +1,4 @@
-//! Plans as people write them, and as they should not.
+//! Plans as people write them, with and without errors.
 
 use super::*;
 use lockgate_engine::spec::problem::Severity;
@@ -133,7 +133,7 @@ fn diagnostics(problems: &[Problem]) -> Vec<(usize, usize, &'static str, &str)> 
     problems.iter().map(|problem| (problem.line, problem.column, problem.code.text(), problem.message.as_str())).collect()
 }
 
-/// The tasks of a text, and what is told of it save for the missing frontmatter.
+/// The tasks of a text, and all problems except for the missing frontmatter.
 fn tasks(source: &str) -> (Vec<PlanTask>, Vec<Problem>) {
     let Read { plan, problems } = read(source);
     (plan.tasks, problems.into_iter().filter(|problem| problem.message != "the plan has no frontmatter").collect())
@@ -146,7 +146,7 @@ fn line_of(needle: &str) -> usize {
 #[test]
 fn a_complete_plan_is_parsed_without_warnings() {
     let Read { plan, problems } = read(PLAN);
-    // What is added to an artifact is kept, but nothing comes of it.
+    // An unknown key on an artifact is kept, with a warning.
     let codes: Vec<&str> = problems.iter().map(|problem| problem.code.text()).collect();
     assert_eq!(codes, ["unknown-key"]);
     assert_eq!(diagnostics(&read(&PLAN.replace("\n      owner: ann", "")).problems), []);
@@ -251,14 +251,9 @@ fn an_unknown_type_or_gate_keeps_a_person_in_the_loop() {
     assert_eq!(
         diagnostics(&problems),
         [
-            (
-                1,
-                1,
-                "invalid-value",
-                "`checkpoint:human-verfy` is not a type of task; it is read as something that a person verifies"
-            ),
+            (1, 1, "invalid-value", "`checkpoint:human-verfy` is not a type of task; it is read as a verification by a person"),
             (1, 1, "invalid-value", "`soft` is not a gate; it waits for a person"),
-            (4, 1, "invalid-value", "`manual` is not a type of task; it is read as something that a person verifies"),
+            (4, 1, "invalid-value", "`manual` is not a type of task; it is read as a verification by a person"),
         ]
     );
     assert_eq!(problems[0].help.as_deref(), Some("did you mean `checkpoint:human-verify`?"));
@@ -286,12 +281,12 @@ fn unclosed_and_nested_tasks_are_all_found() {
     assert_eq!(
         diagnostics(&problems)[1..],
         [
-            (2, 1, "unclosed-tag", "this task is not closed before the next task begins"),
+            (2, 1, "unclosed-tag", "this task is not closed before the next task starts"),
             (4, 1, "unclosed-tag", "`<action>` is not closed in its task"),
-            (8, 1, "stray-tag", "`</task>` stands where no task is open"),
-            (9, 1, "unclosed-tag", "this tag has no `>`; the task is read as beginning after it"),
+            (8, 1, "stray-tag", "`</task>` without an open task"),
+            (9, 1, "unclosed-tag", "this tag has no `>`; the task is read as starting after it"),
             (9, 1, "unclosed-tag", "this task is not closed before the tasks end"),
-            (12, 1, "stray-tag", "`<done>` belongs to no task"),
+            (12, 1, "stray-tag", "`<done>` is outside of any task"),
         ]
     );
 }
@@ -317,7 +312,7 @@ fn an_unclosed_fence_hides_no_task() {
     assert_eq!(tasks[0].verify.commands[0].command, "make");
     assert_eq!(
         diagnostics(&problems),
-        [(4, 1, "unclosed-fence", "this code fence is still open where `</action>` stands; it is read as ending there")]
+        [(4, 1, "unclosed-fence", "this code fence is still open at `</action>`; it is read as ending there")]
     );
 }
 

@@ -1,22 +1,22 @@
-//! What the words of a plan mean: lists of files, names, indentation.
+//! Parses text in a plan: lists of files, names, indentation.
 
-/// How long a name that is made of a text may be, in characters.
+/// The maximum number of characters of a derived name.
 const MAX_NAME: usize = 60;
 
-/// A text without the indentation that all its lines share, and without empty lines around it.
+/// Removes the common indentation of all lines, and empty lines at both ends.
 pub(super) fn unindented(text: &str) -> String {
     let text = text.trim_end();
     let indentation = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
-    // The first line may begin right after the tag; what stands before it says nothing about the others.
+    // The first line may start right after the tag, so its indentation does not count.
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let shared = rest.lines().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or(0);
     let mut lines: Vec<&str> = vec![first.trim()];
     lines.extend(rest.lines().map(|line| line.get(shared.min(indentation(line))..).unwrap_or_default().trim_end()));
-    let begin = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
-    lines[begin..].join("\n")
+    let start = lines.iter().position(|line| !line.is_empty()).unwrap_or(lines.len());
+    lines[start..].join("\n")
 }
 
-/// The files of a list that is written with commas or line breaks, perhaps with bullets, backticks and remarks.
+/// The files of a list with commas or line breaks, possibly with bullets, backticks and remarks.
 pub(super) fn files(text: &str) -> Vec<String> {
     text.split(['\n', ',']).map(file).filter(|file| !file.is_empty() && !is_nothing(file)).map(str::to_owned).collect()
 }
@@ -32,14 +32,14 @@ fn file(text: &str) -> &str {
     text[..end.unwrap_or(text.len())].trim()
 }
 
-/// Whether somebody wrote that there is nothing.
+/// Whether the text is one of the usual ways to write "nothing".
 pub(super) fn is_nothing(text: &str) -> bool {
     matches!(text.trim().to_ascii_lowercase().as_str(), "" | "-" | "—" | "none" | "n/a" | "na" | "nothing" | "null" | "~")
         || text.starts_with("(none")
         || text.starts_with("N/A ")
 }
 
-/// A name without `Task 3:` before it.
+/// Removes `Task 3:` at the start of a name.
 pub(super) fn without_number(name: &str) -> &str {
     let rest = name.strip_prefix("Task").or_else(|| name.strip_prefix("task")).or_else(|| name.strip_prefix("TASK"));
     let Some(rest) = rest.filter(|rest| rest.starts_with([' ', '\u{a0}'])) else { return name };
@@ -53,7 +53,7 @@ pub(super) fn without_number(name: &str) -> &str {
     }
 }
 
-/// A name made of a text: its first line that says something, without Markdown's signs, not long.
+/// Derives a name from a text: its first meaningful line, without Markdown marks, and shortened.
 pub(super) fn name_from(text: &str) -> Option<String> {
     let plain = |line: &str| {
         let line = line.trim().trim_start_matches(['#', '-', '*', '>', '+']).trim_start();
@@ -63,14 +63,14 @@ pub(super) fn name_from(text: &str) -> Option<String> {
     };
     let is_code = |line: &str| line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
     let line = text.lines().filter(|line| !is_code(line)).map(plain).find(|line| line.chars().any(char::is_alphanumeric))?;
-    // A sentence is enough.
+    // One sentence is enough.
     let sentence =
         line.split_once(". ").map(|(sentence, _)| sentence).filter(|sentence| sentence.chars().any(char::is_alphanumeric));
     let line = sentence.unwrap_or(&line);
     Some(shortened(line))
 }
 
-/// A text as one line without control characters.
+/// Puts a text on one line, without control characters.
 pub(super) fn in_one_line(text: &str) -> String {
     let shown = text.replace(char::is_control, " ");
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -86,7 +86,7 @@ fn shortened(line: &str) -> String {
     format!("{}…", whole.trim_end_matches([',', ';', ':', ' ']))
 }
 
-/// The first thing in quotes.
+/// The first quoted text.
 pub(super) fn quoted(text: &str) -> Option<&str> {
     for (open, close) in [('"', '"'), ('“', '”'), ('`', '`')] {
         let found = text.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map(|(word, _)| word.trim());
@@ -97,7 +97,7 @@ pub(super) fn quoted(text: &str) -> Option<&str> {
     None
 }
 
-/// An id made of a text: small letters and digits with `-` between.
+/// Derives an id from a text: lowercase letters and digits, joined with `-`.
 pub(super) fn id_from(text: &str) -> String {
     let small = text.to_lowercase();
     let words = small.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

@@ -1,16 +1,16 @@
-//! Plans as workflows that can be run.
+//! Plans as workflows.
 //!
-//! A plan is a phase whose tasks follow each other: one task for each `<task>`, work for an agent or a question to a person.
-//! Plans of a folder are put together by wave.
+//! A plan becomes a phase with sequential tasks: one for each `<task>`, either work for an agent or a question to a person.
+//! The plans of a directory are grouped by wave.
 //!
-//! | module | what it makes |
+//! | module | produces |
 //! | --- | --- |
-//! | `steps` | the tasks of one plan, its gates, and what a person verifies at its end |
-//! | `question` | checkpoints: to verify, to decide, to act |
-//! | `prompt` | what an agent is told |
-//! | `must_haves` | gates out of what must hold when a plan is done |
-//! | `shell` | commands that a shell takes as they stand in the plan |
-//! | `directory` | the order among several plans |
+//! | `steps` | the tasks of one plan, its gates, and the final verification |
+//! | `question` | checkpoints: verification, decision, action |
+//! | `prompt` | the prompt of an agent |
+//! | `must_haves` | gates from the `must_haves` of a plan |
+//! | `shell` | shell commands from a plan |
+//! | `directory` | the order of several plans |
 
 mod directory;
 mod must_haves;
@@ -35,13 +35,13 @@ use std::ops::Range;
 use std::time::Duration;
 use steps::{Owed, Steps};
 
-/// How long a check that a plan asks for may take.
+/// The timeout of a check in a plan.
 const CHECK_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Ids made from what people write are cut off here.
+/// The maximum length of an id derived from text.
 const MAX_ID: usize = 60;
 
-/// Reads the text of a plan as a workflow, and says everything that is odd about it.
+/// Reads a plan as a workflow and reports everything unusual about it.
 pub fn read_workflow(source: &str) -> Read {
     let super::Read { plan, mut problems } = super::read(source);
     let mut report = Report::default();
@@ -50,8 +50,8 @@ pub fn read_workflow(source: &str) -> Read {
     let steps = steps::steps(source, &plan, &id, &phase, "", &mut report);
     let workflow = Workflow {
         name: plan.frontmatter.phase.as_ref().map_or_else(|| id.clone(), |phase| format!("{phase} plan {id}")),
-        description: told(&plan.objective),
-        phases: vec![Phase { description: told(&plan.objective), ..assembled(phase, vec![(id, &plan, steps)]) }],
+        description: non_empty(&plan.objective),
+        phases: vec![Phase { description: non_empty(&plan.objective), ..assembled(phase, vec![(id, &plan, steps)]) }],
         ..Workflow::default()
     };
     problems.extend(report.finish(source));
@@ -59,14 +59,14 @@ pub fn read_workflow(source: &str) -> Read {
     with_parts(workflow, vec![(plan_id(&plan.frontmatter, None), None, &plan)], problems)
 }
 
-/// What came of it all: nothing to run where something is in the way.
+/// The final result: no workflow if there are errors.
 fn with_parts(mut workflow: Workflow, parts: Vec<(String, Option<String>, &PlanFile)>, problems: Vec<Problem>) -> Read {
     workflow.plans = parts.into_iter().map(|(id, file, plan)| part(&workflow, id, file, plan)).collect();
     let workflow = problems.iter().all(|problem| problem.severity == Severity::Warning).then_some(workflow);
     Read { workflow, problems }
 }
 
-/// Which tasks of the workflow a plan has become.
+/// Records which tasks of the workflow come from a plan.
 fn part(workflow: &Workflow, id: String, file: Option<String>, plan: &PlanFile) -> PlanPart {
     let prefix = if file.is_some() { format!("{id}-") } else { String::new() };
     let is_ours = |task: &str| task.strip_prefix(&prefix).is_some_and(|rest| rest.starts_with("task-"));
@@ -82,7 +82,7 @@ fn part(workflow: &Workflow, id: String, file: Option<String>, plan: &PlanFile) 
     }
 }
 
-/// The phase that plans make together: one alone, or those of a wave.
+/// The phase that plans form together: a single plan, or all plans of a wave.
 fn assembled(phase: PhaseId, plans: Vec<(String, &PlanFile, Steps)>) -> Phase {
     let mut made = Phase::new(phase.clone());
     let several = plans.len() > 1;
@@ -107,7 +107,7 @@ fn assembled(phase: PhaseId, plans: Vec<(String, &PlanFile, Steps)>) -> Phase {
     made
 }
 
-/// What a person is asked when all tasks are done: whether what nothing else checks is so.
+/// The checkpoint after all tasks, for everything that no command checks.
 fn at_the_end(issues: &Action, built: &[String], steps: &[String], blocking: bool) -> Checkpoint {
     let steps = steps.iter().map(|step| escaped(step)).collect();
     let question =
@@ -128,12 +128,12 @@ fn said_of(id: &str, plan: &PlanFile, owed: &Owed) -> String {
     }
 }
 
-/// What a plan is for, in a line.
+/// The purpose of a plan, in one line.
 fn purpose(plan: &PlanFile) -> Option<&str> {
     plan.objective.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
-/// What a plan is known by: the number of its phase and its own, such as `07.2-05`; else what its file is called.
+/// The id of a plan: the number of its phase and its own, such as `07.2-05`; otherwise derived from its file name.
 fn plan_id(frontmatter: &Frontmatter, file: Option<&str>) -> String {
     let number = |text: &str| text.chars().take_while(|part| part.is_ascii_digit() || *part == '.').collect::<String>();
     let phase = frontmatter.phase.as_deref().map(|phase| {
@@ -155,21 +155,21 @@ fn plan_id(frontmatter: &Frontmatter, file: Option<&str>) -> String {
     if named.is_empty() { "plan".to_owned() } else { named }
 }
 
-/// A text with nothing in it that an id may not have.
+/// Removes characters that are not allowed in an id.
 fn safe(text: &str) -> String {
     let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '_' | '.' | '-');
     let plain: String = text.trim().chars().map(|sign| if is_sign(sign) { sign } else { '-' }).take(MAX_ID).collect();
     plain.trim_matches(['-', '.']).to_owned()
 }
 
-/// Where the plan says that its summary goes, where that can be under the root.
+/// The path of the summary that the plan names, if it is inside the root.
 fn summary_path(output: &str) -> Option<String> {
     let words = output.split(|sign: char| sign.is_whitespace() || matches!(sign, '`' | '"' | '\'' | '(' | ')' | ','));
     let mut paths = words.map(|word| word.trim_end_matches('.')).filter(|word| word.ends_with("SUMMARY.md"));
     paths.find(|path| shell::is_under_root(path)).map(str::to_owned)
 }
 
-/// The names that the summary of a plan can have: after its file, after its number, and as its `<output>` says.
+/// The names that the summary of a plan can have: from its file, its number, and its `<output>`.
 pub fn summary_names(file: &str, source: &str) -> Vec<String> {
     let plan = super::read(source).plan;
     let stem = file.strip_suffix(".md").unwrap_or(file);
@@ -184,14 +184,14 @@ pub fn summary_names(file: &str, source: &str) -> Vec<String> {
     names
 }
 
-/// Whether Lockgate commits what each task of an agent changed.
+/// Whether Lockgate commits the changes of each agent task.
 fn commits(frontmatter: &Frontmatter) -> bool {
     frontmatter.rest.iter().any(|(key, value)| {
         key == "commits" && (*value == Value::Bool(true) || value.as_str().is_some_and(|word| word.eq_ignore_ascii_case("true")))
     })
 }
 
-fn told(text: &str) -> Option<String> {
+fn non_empty(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 

@@ -1,4 +1,4 @@
-//! EXECUTION-SPEC files as workflows: what comes of them, and every fault with its place.
+//! EXECUTION-SPEC files as workflows, and the position of every error in them.
 
 use crate::lines;
 use lockgate_engine::spec::includes::{IncludeError, Includes, NoIncludes};
@@ -76,7 +76,7 @@ fn diagnostics(source: &str) -> Vec<String> {
     lines(file_format::read_with_includes(source, &mut NoIncludes).read)
 }
 
-/// A file with these workstreams, phases and gates, each in flow style; they stand on lines 3 to 5.
+/// A file with these workstreams, phases and gates in flow style, on lines 3 to 5.
 fn small(workstreams: &str, phases: &str, gates: &str) -> String {
     format!("---\nprd: PRD-001\nworkstreams: {workstreams}\nexecution_phases: {phases}\ngates: {gates}\n---\n# Body\n")
 }
@@ -136,7 +136,7 @@ fn a_gate_without_a_command_is_decided_by_a_person() {
     let asked = last.checkpoint.as_ref().expect("a question");
     assert_eq!(
         asked.prompt,
-        "Look at it is done (3 of 3).\nBy continuing you say that this holds:\n- review: Two people have looked at it\nIs the pipeline complete?"
+        "Look at it is done (3 of 3).\nBy continuing, you confirm:\n- review: Two people have looked at it\nIs the pipeline complete?"
     );
     let manual_gates = &workflow.pipeline.as_ref().expect("a pipeline").manual_gates;
     assert_eq!((manual_gates[0].title.as_str(), manual_gates[0].phase.as_str()), ("review", "look-at-it"));
@@ -243,7 +243,7 @@ fn a_state_file_inside_the_lockgate_or_git_directory_is_refused() {
     {
         let source = source.replacen("prd:", &format!("state_file: {place}\nprd:"), 1);
         let diagnostics = diagnostics(&source).join(" ");
-        assert_eq!(diagnostics.contains("among the files of Lockgate or Git"), refused, "{place}: {diagnostics}");
+        assert_eq!(diagnostics.contains("inside a directory of Lockgate or Git"), refused, "{place}: {diagnostics}");
     }
 }
 
@@ -256,21 +256,21 @@ fn dependencies_on_a_later_phase_or_itself_are_reported() {
             "{}"
         )),
         [
-            "3:34 warning phase-order: workstream `WS1` of phase `A` needs `WS2`, so it runs in the later phase `B` (list `WS1` under phase `B`, or what it needs in an earlier one)",
+            "3:34 warning phase-order: workstream `WS1` of phase `A` depends on `WS2`, so it runs in the later phase `B` (list `WS1` under phase `B`, or move its dependency to an earlier phase)",
             "4:20 warning empty-phase: this phase does nothing (list its workstreams under `parallel`, or remove it)"
         ]
     );
     assert_eq!(
         diagnostics(&small("{A: {depends_on: B}, B: {depends_on: C}, C: {depends_on: A}}", "[{parallel: [A, B, C]}]", "{}")),
-        ["3:31 dependency-cycle: these workstreams need each other: A → B → C → A (remove one of these needs)"]
+        ["3:31 dependency-cycle: these workstreams depend on each other: A → B → C → A (remove one of these dependencies)"]
     );
     assert_eq!(
         diagnostics(&small("{A: {depends_on: A}}", "[{parallel: [A]}]", "{}")),
-        ["3:31 dependency-cycle: these workstreams need each other: A → A (remove one of these needs)"]
+        ["3:31 dependency-cycle: these workstreams depend on each other: A → A (remove one of these dependencies)"]
     );
     assert_eq!(
         diagnostics(&small("{WS1: {}, WS2: {depends_on: [WS11]}}", "[{parallel: [WS1, WS2]}]", "{}")),
-        ["3:43 unknown-task: workstream `WS2` needs `WS11`, which is not defined (did you mean `WS1`?)"]
+        ["3:43 unknown-task: workstream `WS2` depends on `WS11`, which is not defined (did you mean `WS1`?)"]
     );
 }
 
@@ -279,8 +279,8 @@ fn a_workstream_belongs_to_exactly_one_phase() {
     assert_eq!(
         diagnostics(&small("{WS1: {}, WS2: {}}", "[{parallel: [WS1]}, {parallel: [WS1, WS3]}]", "{}")),
         [
-            "3:24 warning unscheduled-task: workstream `WS2` is in no phase; it runs in phase `Phase 1` (put it into a phase of `execution_phases`, or mark it with `deferred: true`)",
-            "4:51 duplicate-id: workstream `WS1` stands in two phases (it stands on line 4 too; keep one of them)",
+            "3:24 warning unscheduled-task: workstream `WS2` is not in any phase; it runs in phase `Phase 1` (add it to a phase under `execution_phases`, or mark it with `deferred: true`)",
+            "4:51 duplicate-id: workstream `WS1` is in two phases (it is also listed on line 4; keep one of them)",
             "4:56 unknown-task: workstream `WS3` is not defined under `workstreams` (did you mean `WS1`?)",
         ]
     );
@@ -288,12 +288,12 @@ fn a_workstream_belongs_to_exactly_one_phase() {
     assert_eq!(
         diagnostics(&deferred),
         [
-            "3:24 warning unscheduled-task: workstream `WS2` is deferred and in no phase, so it does not run (put it into a phase of `execution_phases` when it is to run)"
+            "3:24 warning unscheduled-task: workstream `WS2` is deferred and not in any phase, so it does not run (add it to a phase under `execution_phases` to run it)"
         ]
     );
 }
 
-/// The workflow of a file that is read with warnings only, and these.
+/// The workflow of a file without errors, and its warnings.
 fn lenient(source: &str) -> (Workflow, Vec<String>) {
     let read = file_format::read_with_includes(source, &mut NoIncludes).read;
     let workflow = read.workflow.clone().expect("a workflow");
@@ -313,12 +313,12 @@ fn a_workstream_without_a_phase_runs_after_its_dependencies() {
     assert_eq!((task("WS3").needs.len(), task("WS4").needs.len()), (1, 1));
     assert!(
         diagnostics[0].starts_with(
-            "3:33 warning unscheduled-task: workstream `WS3` is in no phase; it runs in phase `Phase 2`, after `WS2`"
+            "3:33 warning unscheduled-task: workstream `WS3` is not in any phase; it runs in phase `Phase 2`, after `WS2`"
         ),
         "{diagnostics:?}"
     );
     assert!(
-        diagnostics[1].contains("workstream `WS4` is in no phase; it runs in phase `Phase 2`, after `WS3`"),
+        diagnostics[1].contains("workstream `WS4` is not in any phase; it runs in phase `Phase 2`, after `WS3`"),
         "{diagnostics:?}"
     );
 }
@@ -348,7 +348,7 @@ fn conventional_gates_are_decided_by_a_person_unless_the_settings_have_a_command
     let (mut workflow, diagnostics) =
         lenient(&small(streams, "[{parallel: [WS1, WS2], gates: [schema-validation]}]", "{lint: make lint}"));
     assert_eq!(diagnostics.len(), 3, "{diagnostics:?}");
-    assert!(diagnostics[0].starts_with("3:27 warning unknown-gate: gate `type-check` is not defined under `gates`: its command comes from `pipelines.gates` in the settings, otherwise a person is asked"), "{diagnostics:?}");
+    assert!(diagnostics[0].starts_with("3:27 warning unknown-gate: gate `type-check` is not defined under `gates`; it runs the command under `pipelines.gates` in the settings, or a person decides"), "{diagnostics:?}");
     assert_eq!(gates(&workflow.phases[0]), [("lint-WS1", "lint (WS1)", Some("WS1"), "make lint")]);
     let manual_gates = |workflow: &Workflow| {
         let gates = &workflow.pipeline.as_ref().expect("a pipeline").manual_gates;
@@ -396,7 +396,7 @@ fn a_missing_prd_is_derived_from_the_file_name() {
         assert_eq!(read.workflow.as_ref().map(|workflow| workflow.name.as_str()), Some(prd));
         let diagnostics = lines(read);
         assert!(
-            diagnostics[0].starts_with(&format!("2:1 warning missing-key: `prd` is missing; the name of the file says `{prd}`")),
+            diagnostics[0].starts_with(&format!("2:1 warning missing-key: `prd` is missing; using `{prd}` from the file name")),
             "{diagnostics:?}"
         );
     }
@@ -410,9 +410,9 @@ fn undefined_and_unused_gates_are_reported() {
         diagnostics(&small("{WS1: {gate: tets}}", "[{parallel: [WS1], gates: [deploy]}]", "{test: make test, lint: make lint}")),
         [
             "3:27 unknown-gate: gate `tets` is not defined under `gates` (did you mean `test`?)",
-            "4:46 unknown-gate: gate `deploy` is not defined under `gates` (there is `test`, `lint`)",
-            "5:9 warning unused-key: gate `test` never runs: no phase and no workstream names it (list it under `gates` of a phase, or remove it)",
-            "5:26 warning unused-key: gate `lint` never runs: no phase and no workstream names it (list it under `gates` of a phase, or remove it)",
+            "4:46 unknown-gate: gate `deploy` is not defined under `gates` (available: `test`, `lint`)",
+            "5:9 warning unused-key: gate `test` never runs: no phase or workstream names it (list it under `gates` of a phase, or remove it)",
+            "5:26 warning unused-key: gate `lint` never runs: no phase or workstream names it (list it under `gates` of a phase, or remove it)",
         ]
     );
 }
@@ -423,7 +423,7 @@ fn paths_outside_the_root_and_invalid_file_names_are_refused() {
     assert_eq!(
         outputs("../a.ts (new)"),
         [
-            "3:31 path-traversal: the output `../a.ts (new)` leads upwards with `..` (outputs lie under the root: write a relative path without `..`)"
+            "3:31 path-traversal: the output `../a.ts (new)` contains `..` (outputs must be inside the project root: write a relative path without `..`)"
         ]
     );
     assert!(outputs("/etc/passwd")[0].contains("is an absolute path"));
@@ -439,7 +439,7 @@ fn missing_required_parts_of_a_pipeline_are_reported() {
     assert_eq!(
         diagnostics("---\nworkstreams:\n---\n"),
         [
-            "2:1 missing-key: an EXECUTION-SPEC needs `prd` (write what it is known by, such as `prd: PRD-009`)",
+            "2:1 missing-key: an EXECUTION-SPEC needs `prd` (add the id of the pipeline, such as `prd: PRD-009`)",
             "2:1 missing-key: an EXECUTION-SPEC needs `workstreams`",
             "2:1 missing-key: an EXECUTION-SPEC needs `execution_phases` (list the phases in order, each with `name` and the ids of its workstreams under `parallel`)",
         ]
@@ -451,13 +451,13 @@ fn missing_required_parts_of_a_pipeline_are_reported() {
             "[a, a]"
         )),
         [
-            "3:21 warning unknown-key: `dependson` means nothing on a workstream (did you mean `depends_on`?)",
+            "3:21 warning unknown-key: unknown key `dependson` on a workstream (did you mean `depends_on`?)",
             "3:51 invalid-template: `vars.x.` is not a path (a path looks like {{vars.name}} or {{outputs.phase.task}})",
-            "4:38 warning unknown-key: `paralel` means nothing on a phase (did you mean `parallel`?)",
+            "4:38 warning unknown-key: unknown key `paralel` on a phase (did you mean `parallel`?)",
             "5:12 duplicate-id: there are two gates called `a` (the first one is on line 5; rename one of them)",
         ]
     );
-    assert_eq!(diagnostics("---\nprd: a\n: b\nworkstreams: [\n---\n").len(), 1, "YAML that cannot be read is told once");
+    assert_eq!(diagnostics("---\nprd: a\n: b\nworkstreams: [\n---\n").len(), 1, "unreadable YAML is reported once");
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn a_state_file_given_as_a_workflow_is_recognized() {
     assert_eq!(
         diagnostics("{\"prd\": \"PRD-009\", \"status\": \"paused\"}"),
         [
-            "1:1 not-a-workflow: this is a pipeline state file, and no workflow (check it with `lockgate check`; a pipeline is run from its EXECUTION-SPEC, and gone on with by `lockgate import`)"
+            "1:1 not-a-workflow: this is a pipeline state file, not a workflow (check it with `lockgate check`; start a pipeline from its EXECUTION-SPEC, or continue this one with `lockgate import`)"
         ]
     );
 }
@@ -475,7 +475,7 @@ fn a_large_hostile_file_is_refused_or_parsed_in_bounded_memory() {
     let many = |count: usize| (0..count).map(|number| format!("W{number}: {{}}")).collect::<Vec<_>>().join(", ");
     let ids = |count: usize| (0..count).map(|number| format!("W{number}")).collect::<Vec<_>>().join(", ");
     let refused = diagnostics(&small(&format!("{{{}}}", many(1_001)), &format!("[[{}]]", ids(1_001)), "{}"));
-    assert!(refused[0].contains("too-large: `workstreams`: there may be 1000, and here are 1001"), "{refused:?}");
+    assert!(refused[0].contains("too-large: `workstreams`: the limit is 1000, found 1001"), "{refused:?}");
     let long = "x".repeat(200_000);
     let phases = format!("[{{note: {long}, name: {long}, parallel: [{}], gates: [g]}}]", ids(1_000));
     let workflow = spec(&small(&format!("{{{}}}", many(1_000)), &phases, "{g: {command: make, success_criteria: y}}"));

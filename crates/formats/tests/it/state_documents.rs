@@ -1,4 +1,4 @@
-//! The state file of a run: what it says beyond the progress of the pipeline.
+//! The state file of a run, beyond the progress of the pipeline.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
@@ -39,7 +39,7 @@ fn start(origin: Origin) -> Run {
     create(&envelope(0), &Create { created, presets: Vec::new() }, Arc::new(workflow)).expect("a run").0
 }
 
-/// Ends the tasks that are running; those that are listed fail with this output.
+/// Ends the running tasks; the listed ones fail with this output.
 fn end_tasks(run: &mut Run, failing: &[&str], output: &str) {
     for effect in run.pending() {
         let Effect::Task { key, attempt } = effect else { continue };

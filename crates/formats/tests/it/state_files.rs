@@ -1,4 +1,4 @@
-//! State files of pipelines: every rule, what breaks it, and what does not. D4.
+//! State files of pipelines: valid ones, and violations of every rule. D4.
 
 use lockgate_engine::spec::includes::NoIncludes;
 use lockgate_engine::spec::workflow::Workflow;
@@ -24,7 +24,7 @@ fn good() -> Value {
     })
 }
 
-/// The rules that a file breaks which is good but for these keys; a key whose value is nothing is taken out.
+/// The rules that a valid file violates after these changes; the value `-` removes a key.
 fn with(changes: Value) -> Vec<&'static str> {
     let mut file = good();
     let map = file.as_object_mut().expect("an object");
@@ -49,7 +49,7 @@ const NONE: [&str; 0] = [];
 #[test]
 fn d4_a_reference_file_has_no_findings_in_any_status() {
     assert_eq!(with(json!({})), NONE);
-    assert_eq!(with(json!({"error": null, "unknown": {"kept": 1}})), NONE, "nothing is absent, other keys are free");
+    assert_eq!(with(json!({"error": null, "unknown": {"kept": 1}})), NONE, "null counts as absent, and other keys are allowed");
     assert_eq!(
         with(
             json!({"status": "initialized", "current_phase": 0, "completed_workstreams": [], "pending_workstreams": ["WS1", "WS2"], "artifacts": {}})
@@ -166,7 +166,7 @@ fn d4_workstreams_and_gates_must_match_the_spec() {
     assert_eq!(
         with(json!(["WS1"]), json!(["WS2", "WS3", "WS4"]), json!(["schema", "lint"]), json!(["test"])),
         NONE,
-        "what is deferred may be told"
+        "deferred workstreams may be listed"
     );
     assert_eq!(
         with(json!(["WS1"]), json!(["WS2"]), json!(["schema", "lint"]), json!(["test"])),
@@ -217,7 +217,7 @@ fn d4_lenient_parsing_keeps_every_key_and_reports_its_changes() {
     assert_eq!(state.whole.to_value(), serde_json::from_str::<Value>(text).expect("JSON"));
     let keys: Vec<&str> = state.whole.entries().iter().map(|entry| entry.key.as_str()).collect();
     assert_eq!(keys, ["id", "z", "status", "a", "current_phase"]);
-    assert_eq!(diagnostics, ["`id` stands for `prd`", "the status `done` was taken for `complete`"]);
+    assert_eq!(diagnostics, ["`id` is used as `prd`", "status `done` was read as `complete`"]);
 }
 
 #[test]

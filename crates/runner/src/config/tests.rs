@@ -88,7 +88,7 @@ fn an_unknown_setting_is_an_error_with_a_position_and_a_suggestion() {
     let error = parse("zebra: 1\n").unwrap_err();
     assert_eq!(
         error.help.as_deref(),
-        Some("there is `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 5 more")
+        Some("available: `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 5 more")
     );
 }
 
@@ -124,8 +124,8 @@ fn invalid_values_are_errors_with_a_position() {
             &format!("2:15: `max_parallel` {number} 1 to 100000, not `0`"),
             "write it without quotes and units",
         ),
-        ("script:\n  time: 30\n", "2:9: `time` must be a duration, not `30`", "say which unit: `30s`, `30m` or `30h`"),
-        ("script:\n  time: 0s\n", "2:9: `time` must be longer than nothing", "write it as `30s` or `5m`"),
+        ("script:\n  time: 30\n", "2:9: `time` must be a duration, not `30`", "add a unit: `30s`, `30m` or `30h`"),
+        ("script:\n  time: 0s\n", "2:9: `time` must be longer than zero", "write it as `30s` or `5m`"),
         ("script:\n  time: [1]\n", "2:9: `time` must be a duration, not a list", "write it as `30s`, `5m`, `1h 30m` or `PT30M`"),
         (
             "script:\n  memory_mb: -1\n",

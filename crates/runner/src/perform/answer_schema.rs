@@ -7,7 +7,7 @@ const MAX_SCHEMA_ERRORS: usize = 5;
 
 /// The schema that an answer should fit cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("`output_schema` is no JSON Schema: {0}")]
+#[error("`output_schema` is not a valid JSON Schema: {0}")]
 pub(super) struct SchemaError(Box<jsonschema::ValidationError<'static>>);
 
 /// The schema of an answer.

@@ -1,4 +1,4 @@
-//! What answers do, and what answers in the place of a person.
+//! The effects of answers, and automatic answers.
 
 use super::rework::{redo, rounds, some_again, too_often};
 use super::{Step, steps};
@@ -12,7 +12,7 @@ use crate::run::state::Run;
 use crate::spec::workflow::Automatic;
 use crate::time::Timestamp;
 
-/// Answers that need no second look take effect, and answers in advance are used.
+/// Applies answers that need no further check, and uses preset answers.
 pub(super) fn holds(run: &Run, at: Timestamp, ids: &mut IdSource) -> Option<Vec<Step>> {
     if let Some(events) = recorded(run, at, ids) {
         return Some(steps(events));
@@ -21,8 +21,8 @@ pub(super) fn holds(run: &Run, at: Timestamp, ids: &mut IdSource) -> Option<Vec<
     open.find_map(|hold| preset(run, hold).or_else(|| by_policy_or_default(run, hold))).map(|step| vec![step])
 }
 
-/// What the next recorded answer does. Answers that repeat work come last, because they take back the questions about that work: the
-/// answers to those must have taken effect by then.
+/// The effect of the next recorded answer. Answers that repeat work come last, because they void the questions about that work,
+/// whose answers must have taken effect by then.
 pub(in crate::run) fn recorded(run: &Run, at: Timestamp, ids: &mut IdSource) -> Option<Vec<Event>> {
     let repeats = |hold: &&Hold| hold.chosen().is_some_and(|choice| choice.action.repeats());
     let hold = run.holds.values().filter(|hold| takes_effect_at_once(hold)).min_by_key(repeats)?;
@@ -34,14 +34,14 @@ pub(in crate::run) fn takes_effect_at_once(hold: &Hold) -> bool {
     hold.state == HoldState::Checking && !hold.needs_check() && !needs_recheck(hold)
 }
 
-/// An answer in advance was given without seeing anything, so it never answers what was opened again.
+/// A preset answer was given without seeing anything, so it never answers a reopened hold.
 fn preset(run: &Run, hold: &Hold) -> Option<Step> {
     if hold.revision > 1 || hold.terms.person_only {
         return None;
     }
     let given = run.presets.iter().find(|given| hold.is_selected_by(&given.preset.selector))?;
     let choice = hold.option(&given.preset.option)?;
-    // It would be repeated again and again.
+    // The phase would be repeated forever.
     if hold.kind == HoldKind::Failed && matches!(choice.action, Action::RepeatPhase(_)) {
         return None;
     }
@@ -57,13 +57,13 @@ fn preset(run: &Run, hold: &Hold) -> Option<Step> {
     Some(Step { actor: Some(Actor { channel: Channel::Preset, ..given.actor.clone() }), event })
 }
 
-/// What the workflow's policy or a default answers where no person need. What was opened again is for people.
+/// The automatic answer by policy or default, if the hold allows one. Reopened holds are left to people.
 fn by_policy_or_default(run: &Run, hold: &Hold) -> Option<Step> {
     if hold.revision > 1 || hold.terms.person_only {
         return None;
     }
     let kind = hold.kind.policy()?;
-    // What must be said with a question is said to a person; and where a person has answered before, they are asked again.
+    // A question with notes goes to a person, and so does one that a person has answered before.
     let by_person = |decision: &&crate::run::state::Decision| {
         decision.task.as_ref().map(TaskKey::address) == hold.scope.addresses().first().cloned()
             && decision.phase.as_ref() == hold.scope.phase()
@@ -81,12 +81,11 @@ fn by_policy_or_default(run: &Run, hold: &Hold) -> Option<Step> {
     Some(Step { actor: Some(actor), event })
 }
 
-/// Whether the files and the git change of an answered hold must be looked at again before its answer takes effect.
+/// Whether the files of an answered hold must be digested again, and its git change read again, before its answer takes effect.
 pub(in crate::run) fn needs_recheck(hold: &Hold) -> bool {
     hold.shows_content() && hold.chosen().is_some_and(|choice| choice.action.continues())
 }
 
-/// What an answer does.
 pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let Some(choice) = hold.chosen() else { return Vec::new() };
     let feedback = hold.answers.last().and_then(|answer| answer.feedback.clone()).filter(|text| !text.is_empty());
@@ -124,7 +123,7 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
             events.extend(void_others(run, Some(&hold.id), "the run was aborted"));
             events.push(Event::Aborted { hold: hold.id.clone() });
         }
-        // Settling puts what it was about back among what waits; it starts when its turn comes.
+        // Settling the hold makes its tasks wait again; they start when their turn comes.
         Action::Rerun => {}
         Action::CountAsDone => events.extend(count_as_done(run, hold)),
         Action::RaiseBudget(scope) => events.push(Event::BudgetRaised { scope: scope.clone() }),
@@ -142,7 +141,7 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
     events
 }
 
-/// What those are told who do the work again: what a gate found, and what a person said.
+/// The feedback for the rework: what a gate found, and what a person said.
 fn with_what_was_found(hold: &Hold, feedback: Option<String>) -> Option<String> {
     if hold.kind != HoldKind::Failed {
         return feedback;
@@ -151,7 +150,7 @@ fn with_what_was_found(hold: &Hold, feedback: Option<String>) -> Option<String> 
     Some(format!("{} failed: {}", hold.scope.addresses().join(", "), found.join("\n")))
 }
 
-/// A task's question was answered, so it is done.
+/// The question of a task was answered, so the task is done.
 fn task_answered(run: &Run, hold: &Hold) -> Option<Event> {
     let (Scope::Tasks(keys), Some(answer)) = (&hold.scope, hold.answers.last()) else { return None };
     let key = keys.first()?.clone();
@@ -159,7 +158,7 @@ fn task_answered(run: &Run, hold: &Hold) -> Option<Event> {
     Some(Event::TaskFinished { key, attempt, result: Some(said(hold, answer)), outputs: Vec::new(), agent: None, commit: None })
 }
 
-/// What a question was about has failed after all: a person said so.
+/// A person decided that the subject of a question has failed.
 fn counts_as_failed(run: &Run, hold: &Hold, said: Option<String>, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let (Scope::Tasks(keys), Some(phase)) = (&hold.scope, &run.current) else { return Vec::new() };
     let Some(index) = keys.first().and_then(|key| phase.find(key)) else { return Vec::new() };
@@ -186,8 +185,8 @@ fn count_as_done(run: &Run, hold: &Hold) -> Vec<Event> {
         Scope::Run | Scope::Phase { .. } => Vec::new(),
         Scope::Gaps { phase, iteration } => vec![Event::GapsWaived { phase: phase.clone(), iteration: *iteration }],
         Scope::Tasks(asked) => {
-            let reason = "a person counted it as done";
-            // Others may have come to wait for the same answer since it was asked for.
+            let reason = "a person marked it as done";
+            // Further tasks may wait for the same answer since the question was asked.
             let waiting = run.current.iter().flat_map(|phase| phase.asked_about(&hold.id));
             let mut keys = asked.clone();
             keys.extend(waiting.filter(|key| !asked.contains(key)));

@@ -1,4 +1,4 @@
-//! What was done before a run was imported counts as done, and never runs again.
+//! Work that was done before a run was imported counts as done and never runs again.
 
 use crate::id::{TaskId, TaskKey};
 use crate::run::event::Event;
@@ -6,7 +6,7 @@ use crate::run::pipeline::PipelineRun;
 use crate::run::state::Run;
 use crate::spec::workflow::Phase;
 
-/// The events of a phase that follow from what its imported file says.
+/// The events of a phase that follow from the imported file.
 pub(super) fn done_before(run: &Run, known: &PipelineRun, phase: &Phase) -> Vec<Event> {
     let reason = "it was done before the run was imported";
     let done: Vec<_> = phase.tasks.iter().filter(|task| known.was_done(&task.id)).collect();
@@ -28,10 +28,10 @@ pub(super) fn done_before(run: &Run, known: &PipelineRun, phase: &Phase) -> Vec<
             phase,
             iteration: 1,
             gate,
-            reason: Some("it had passed before the run was imported".into()),
+            reason: Some("it passed before the run was imported".into()),
         });
     }
-    // Whoever goes on with a pipeline that rests after a phase has let it go on.
+    // A person who resumes a pipeline that was paused after a phase thereby lets it continue.
     if whole && !phase.tasks.is_empty() {
         events.push(Event::PhaseCompleted { phase: phase.id.clone(), iteration: 1 });
     }

@@ -1,4 +1,4 @@
-//! Questions: those of the workflow, and those that come up by themselves: what was cut off, what failed, what is missing.
+//! Questions: those of the workflow, and those about interruptions, failures, gaps, budgets and logins.
 
 use super::rework::person_answered;
 use crate::hold::{
@@ -15,14 +15,18 @@ use crate::spec::workflow::question::MAX_AUTOMATIC_REPEATS;
 use crate::spec::workflow::{Check, Checkpoint, Deadline, OnDeadline, Question, WaitSettings};
 use crate::time::Timestamp;
 
-/// So many tasks are named in a question about a budget.
+/// How many tasks a question about a budget names.
 const NAMED: usize = 8;
 
 pub(in crate::run) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
     let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
     let prompt = match names.as_slice() {
-        [name] => format!("{name} was cut off before it finished. What shall become of it?"),
-        _ => format!("{} tasks were cut off before they finished: {}. What shall become of them?", names.len(), names.join(", ")),
+        [name] => format!("{name} was interrupted before it finished. What should happen to it?"),
+        _ => format!(
+            "{} tasks were interrupted before they finished: {}. What should happen to them?",
+            names.len(),
+            names.join(", ")
+        ),
     };
     question(HoldKind::Interrupted, Scope::Tasks(keys), prompt, Vec::new(), task_options(), ids)
 }
@@ -32,13 +36,13 @@ pub(super) fn ask_about_failed(scope: Scope, what: &str, failure: &Failure, opti
     if !failure.tail.is_empty() {
         notes.push(failure.tail.clone());
     }
-    question(HoldKind::Failed, scope, format!("{what} failed. What shall become of it?"), notes, options, ids)
+    question(HoldKind::Failed, scope, format!("{what} failed. What should happen?"), notes, options, ids)
 }
 
-pub(super) fn ask_about_gaps(phase: &PhaseId, iteration: u32, told: &[String], ids: &mut IdSource) -> Event {
-    let prompt = format!("The work of phase {phase} is not whole. What shall become of it?");
+pub(super) fn ask_about_gaps(phase: &PhaseId, iteration: u32, notes: &[String], ids: &mut IdSource) -> Event {
+    let prompt = format!("The work of phase {phase} is incomplete. What should happen?");
     let scope = Scope::Gaps { phase: phase.clone(), iteration };
-    question(HoldKind::Gaps, scope, prompt, told.to_vec(), gap_options(phase), ids)
+    question(HoldKind::Gaps, scope, prompt, notes.to_vec(), gap_options(phase), ids)
 }
 
 pub(super) fn ask_about_budget(keys: Vec<TaskKey>, scope: BudgetScope, why: String, ids: &mut IdSource) -> Event {
@@ -47,7 +51,10 @@ pub(super) fn ask_about_budget(keys: Vec<TaskKey>, scope: BudgetScope, why: Stri
         names.push(format!("{} more", keys.len() - NAMED));
     }
     let names = names.join(", ");
-    let prompt = format!("The budget of {} allows nothing more by itself. May {names} go on with as much again?", scope.title());
+    let prompt = format!(
+        "The budget of {} does not allow more work. Raise it by the same amount, so that {names} can continue?",
+        scope.title()
+    );
     let options = budget_options(&scope);
     question(HoldKind::Budget, Scope::Tasks(keys), prompt, vec![why], options, ids)
 }
@@ -70,7 +77,7 @@ fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, op
     }))
 }
 
-/// A declared checkpoint was made ready: its question waits from now on.
+/// Opens the hold of a declared checkpoint that is ready to be shown.
 pub(in crate::run) fn ask(
     run: &Run,
     scope: Scope,
@@ -95,7 +102,7 @@ pub(in crate::run) fn ask(
         Scope::Tasks(keys) => keys.first(),
         Scope::Run | Scope::Phase { .. } | Scope::Gate { .. } | Scope::Gaps { .. } => None,
     };
-    // Where a person has answered, no default takes the place of what they said.
+    // If a person has answered before, no default overrides them.
     if asked_before.is_some_and(|key| person_answered(run, key)) {
         terms.default = None;
     }
@@ -120,7 +127,7 @@ pub(in crate::run) fn ask(
     }))
 }
 
-/// How a checkpoint waits once it was answered without a person too often in such a way that a phase ran again: for a person.
+/// The settings of a checkpoint after automatic answers have repeated a phase too often: it waits for a person.
 fn for_a_person(checkpoint: &Checkpoint) -> (WaitSettings, Option<String>) {
     let repeats = |option: &OptionId| {
         let chosen = checkpoint.options.iter().find(|choice| choice.id == *option);
@@ -132,12 +139,13 @@ fn for_a_person(checkpoint: &Checkpoint) -> (WaitSettings, Option<String>) {
         OnDeadline::Answer(option) if repeats(option) => Deadline { then: OnDeadline::Escalate(None), ..deadline },
         OnDeadline::Answer(_) | OnDeadline::Escalate(_) | OnDeadline::Abort => deadline,
     });
-    let note =
-        format!("this was answered {MAX_AUTOMATIC_REPEATS} times in a row without a person and run again, so a person decides");
+    let note = format!(
+        "this was answered {MAX_AUTOMATIC_REPEATS} times in a row without a person, and the phase was repeated each time, so a person decides"
+    );
     (WaitSettings { default, deadline, remind, person_only, proposed }, Some(note))
 }
 
-/// What was answered when a task asked the same before.
+/// The answer to the same question of a task, when it was asked before.
 fn previous(run: &Run, key: &TaskKey, checkpoint: &Checkpoint) -> Option<Box<Answer>> {
     let of_key = |decision: &&Decision| decision.task.as_ref().is_some_and(|task| task.address() == key.address());
     let decision = run.decisions.iter().filter(of_key).rfind(|decision| decision.checkpoint)?;
@@ -156,7 +164,7 @@ fn terms(
 ) -> Terms {
     let rule = HoldKind::of(checkpoint.question.as_ref()).policy().and_then(|kind| run.workflow.policy.rule(kind));
     let first = || checkpoint.options.iter().find(|choice| choice.action == Action::Continue).map(|choice| choice.id.clone());
-    // Policy stands in for a person who lets the run go on: it never repeats or ends anything.
+    // Policy replaces a person who would let the run continue. It never repeats or ends anything.
     let declared = proposed.as_ref().or(default.as_ref());
     let declared = declared.filter(|id| checkpoint.options.iter().any(|choice| choice.id == **id && choice.action.continues()));
     let check = match &presentation.question {
@@ -180,7 +188,7 @@ fn terms(
     }
 }
 
-/// A login is missing: a person is asked for it, and what needs it waits.
+/// Asks a person for a missing login. Tasks that need it wait.
 pub(in crate::run) fn ask_for_login(
     run: &Run,
     key: &TaskKey,
@@ -209,7 +217,7 @@ pub(in crate::run) fn ask_for_login(
     Event::HoldOpened(Box::new(opened))
 }
 
-/// An agent reached a checkpoint: a person is asked what it asks, and it goes on with the answer.
+/// Asks a person the question of an agent at a checkpoint. The agent continues with the answer.
 pub(in crate::run) fn ask_for_agent(run: &Run, key: &TaskKey, handover: &Handover, ids: &mut IdSource) -> Event {
     let topic = Topic::Handover(Box::new(handover.clone()));
     let prompt = match handover.details.lines().map(str::trim).find(|line| !line.is_empty()) {
@@ -219,7 +227,7 @@ pub(in crate::run) fn ask_for_agent(run: &Run, key: &TaskKey, handover: &Handove
     about_handover(run, key, topic.kind(), prompt, (handover_options(handover), Vec::new()), Some(topic), ids)
 }
 
-/// Commits that an agent named are not there: a person is asked whether the next one goes on all the same.
+/// Asks a person whether an agent should continue although commits named by the previous one do not exist.
 pub(in crate::run) fn ask_about_commits(
     run: &Run,
     key: &TaskKey,
@@ -231,15 +239,16 @@ pub(in crate::run) fn ask_about_commits(
     if commits.len() > NAMED {
         names += &format!(" and {} more", commits.len() - NAMED);
     }
-    let prompt = format!("{} goes on from work in commits that git does not know: {names}. Shall it go on?", key.address());
-    let note = "the agent before said that it had committed this work; if it did not, it is lost or was never done".to_owned();
+    let prompt = format!("{} builds on commits that do not exist in git: {names}. Continue anyway?", key.address());
+    let note =
+        "the previous agent reported that it committed this work; if it did not, the work is lost or was never done".to_owned();
     let work: Vec<String> = handover
         .completed
         .iter()
         .filter(|done| done.commit.as_ref().is_some_and(|commit| commits.contains(commit)))
         .take(NAMED)
         .map(|done| {
-            format!("task {} ({}) is said to be in {}", done.number, done.name, done.commit.as_deref().unwrap_or_default())
+            format!("task {} ({}) was reported as commit {}", done.number, done.name, done.commit.as_deref().unwrap_or_default())
         })
         .collect();
     let notes = std::iter::once(note).chain(work).collect();
@@ -264,7 +273,7 @@ fn about_handover(
     Event::HoldOpened(Box::new(opened))
 }
 
-/// What is asked, with how far the run is.
+/// The question, with the progress of the run.
 fn asked(run: &Run, title: Option<String>, topic: Topic) -> HoldQuestion {
     let (done, total) = run.progress();
     let phase = || run.current.as_ref().map(|phase| run.workflow.phases[phase.position].title().to_owned());

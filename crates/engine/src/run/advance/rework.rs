@@ -1,4 +1,4 @@
-//! Rework: a person found issues, so work is done again, and with it everything that was built on it.
+//! Rework: a person found issues, so work is redone, together with everything that depends on it.
 
 use super::answers::takes_effect_at_once;
 use crate::hold::{Hold, HoldState, Scope};
@@ -11,20 +11,21 @@ use crate::spec::workflow::{Checkpoint, Phase, Question};
 use crate::words::counted;
 use std::collections::BTreeSet;
 
-/// A person found issues at the end of a phase: some of its tasks are done again with what depends on them, and then it is asked again.
+/// A person found issues at the end of a phase: some of its tasks are redone with their dependents, and then the question is
+/// asked again.
 pub(super) fn some_again(run: &Run, phase: &PhaseId, tasks: &[TaskId], feedback: Option<String>) -> Event {
     let carry = run.workflow.phase(phase.as_str()).map(|declared| untouched(declared, tasks)).unwrap_or_default();
     let (from, target, restores) = (phase.clone(), phase.clone(), Vec::new());
     Event::PhaseRepeated { from, target, feedback, by_failure: false, gaps: false, carry, restores }
 }
 
-/// The tasks of a phase that neither are among these nor depend on one of them.
+/// The tasks of a phase that are neither among these nor depend on one of them.
 fn untouched(phase: &Phase, again: &[TaskId]) -> Vec<TaskId> {
     let stale = phase.with_dependents(again.to_vec());
     phase.tasks.iter().map(|task| task.id.clone()).filter(|task| !stale.contains(task)).collect()
 }
 
-/// How often work is done again because of what a person found.
+/// How many times work may be redone because of a person's findings.
 pub(super) fn rounds(checkpoint: Option<&Checkpoint>) -> u32 {
     match checkpoint.and_then(|checkpoint| checkpoint.question.as_ref()) {
         Some(Question::Verify(verify)) => verify.rounds,
@@ -33,10 +34,10 @@ pub(super) fn rounds(checkpoint: Option<&Checkpoint>) -> u32 {
 }
 
 pub(super) fn too_often(rounds: u32, issues: &str) -> String {
-    format!("a person found issues after the work was done again {}: {issues}", counted(rounds, "time"))
+    format!("a person found issues after the work was redone {}: {issues}", counted(rounds, "time"))
 }
 
-/// A person found issues: the work is done again, unless it was done again as often as it may be.
+/// A person found issues: redo the work, unless it was already redone as often as allowed.
 pub(super) fn redo(run: &Run, hold: &Hold, tasks: &[TaskId], issues: String) -> Vec<Event> {
     let Scope::Tasks(keys) = &hold.scope else { return Vec::new() };
     let (Some(by), Some(phase)) = (keys.first(), &run.current) else { return Vec::new() };
@@ -60,11 +61,11 @@ pub(super) fn redo(run: &Run, hold: &Hold, tasks: &[TaskId], issues: String) -> 
     events
 }
 
-/// What is done again, by places in the phase.
+/// The tasks to redo, by index in the phase.
 struct Rework {
     /// The tasks that the question names.
     named: BTreeSet<usize>,
-    /// What was built on them, questions that were answered about them included.
+    /// Their dependents, including answered questions about them.
     stale: BTreeSet<usize>,
 }
 
@@ -79,8 +80,8 @@ impl Rework {
         Self { named, stale }
     }
 
-    /// The open questions about work that is done again: their answers would be about what no longer is. Issues that were reported at
-    /// another question are not lost: they take effect next. Those that are taking effect now are not lost either.
+    /// Voids the open questions about work that is redone, because their answers would be about outdated work. Issues reported at
+    /// another question are not lost: they take effect next.
     fn lost_questions(&self, run: &Run, phase: &PhaseRun) -> impl Iterator<Item = Event> {
         let again = |index: usize| {
             let root = phase.parent(index).unwrap_or(index);
@@ -97,7 +98,7 @@ impl Rework {
                 Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => false,
             }
         };
-        let reason = "what it is about is done again";
+        let reason = "the work that it is about is redone";
         let lost: Vec<Event> = run
             .holds
             .values()
@@ -107,15 +108,15 @@ impl Rework {
         lost.into_iter()
     }
 
-    /// What must have ended before the question is asked again: all of the rework, except what comes after the question itself, and
-    /// what waits for people at questions that this one does not need.
+    /// The tasks that must end before the question is asked again: all of the rework, except tasks after the question itself, and
+    /// tasks that wait for people at questions that this one does not need.
     fn awaited(&self, run: &Run, phase: &PhaseRun, own: usize) -> Vec<TaskId> {
         let root = phase.parent(own).unwrap_or(own);
         let declared = &run.workflow.phases[phase.position];
         let asks = |index: &usize| phase.declared(declared, *index).is_some_and(|task| task.checkpoint().is_some());
         let is_needed = |index: &usize| phase.dependents(&[*index]).contains(&root);
         let aside: Vec<usize> = self.stale.iter().copied().filter(|index| asks(index) && !is_needed(index)).collect();
-        // Whatever waits for the question must not be waited for by it.
+        // The question must not wait for tasks that wait for it.
         let mut omitted = phase.blocked_by(&[root]);
         omitted.insert(root);
         omitted.extend(phase.dependents(&aside));
@@ -125,7 +126,7 @@ impl Rework {
     }
 }
 
-/// Whether anything was decided or done about a task, so that this must be taken back when what it needs is done again.
+/// Whether a task has any result or decision that must be undone when its dependencies are redone.
 fn has_moved(phase: &PhaseRun, index: usize) -> bool {
     let task = &phase.tasks[index];
     task.attempts > 0 || task.admitted || task.state != TaskState::Waiting

@@ -1,4 +1,4 @@
-//! Tasks of the phase under way: those in trouble are dealt with first, then what is ready starts.
+//! Tasks of the current phase: failed and interrupted ones are handled first, then ready ones start.
 
 use super::questions::{ask_about_budget, ask_about_failed, ask_about_interrupted};
 use super::{MAX_AUTOMATIC_REPEATS, gate_on_fail, gate_scope, start_gate};
@@ -13,13 +13,13 @@ use crate::spec::workflow::{OnFail, Phase, Session, Task};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 
-/// What follows for the tasks of the phase under way.
+/// The next events for the tasks of the current phase.
 pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let gathered: Vec<Event> = phase.gathered().map(|index| gathered(phase, index)).collect();
     if !gathered.is_empty() {
         return gathered;
     }
-    // A backoff that is over is recorded even where the task cannot start yet: nothing may wait for a moment that has passed.
+    // The end of a backoff is recorded even if the task cannot start yet, so that nothing waits for a timer that has fired.
     let over: Vec<Event> = due(phase, at).map(|index| Event::RetryDue { key: phase.key(index) }).collect();
     if !over.is_empty() {
         return over;
@@ -63,7 +63,7 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
             }
         }
     }
-    // A task is finished when its own gates are, so these start although nothing else does.
+    // A task is finished when its own gates are, so these start even if nothing else does.
     let checks: Vec<Event> = phase.ready_gates().map(|index| start_gate(phase, &phase.gates[index])).collect();
     let Some((scope, failure, on_fail)) = failed else {
         let started = start_ready(run, phase, declared, ids);
@@ -77,7 +77,7 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
     if drained { failed_for_good(run, phase, scope, failure, on_fail, ids) } else { Vec::new() }
 }
 
-/// All that a task became has ended, so it has too: badly when one of them did.
+/// All tasks of a fan-out have ended, so the parent ends too. It fails if one of them did.
 fn gathered(phase: &PhaseRun, index: usize) -> Event {
     let (bad, all) = phase.children_failed(index);
     if bad > 0 {
@@ -95,11 +95,11 @@ fn gathered(phase: &PhaseRun, index: usize) -> Event {
     }
 }
 
-/// What becomes of a task that is ready.
+/// What happens to a task that is ready.
 enum Verdict {
     Start,
     Omitted,
-    /// A person must say whether more may be used.
+    /// A person must decide whether more may be used.
     Ask(BudgetScope, String),
 }
 
@@ -113,7 +113,7 @@ fn verdict(run: &Run, phase: &PhaseRun, task: &Task, index: usize) -> Verdict {
     }
 }
 
-/// Whether what a task does is to become several tasks.
+/// Whether a task has to fan out.
 fn fans_out(phase: &PhaseRun, task: &Task, index: usize) -> bool {
     task.for_each.is_some() && phase.tasks[index].item.is_none()
 }
@@ -136,7 +136,7 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
             continue;
         };
         if phase.tasks[index].stays_skipped() {
-            let reason = "a person let it count as done before it ran".to_owned();
+            let reason = "a person skipped it before it ran".to_owned();
             events.push(Event::TaskSkipped { key: phase.key(index), reason });
             continue;
         }
@@ -154,7 +154,7 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
     events
 }
 
-/// How many more of a list may be worked on at once, by the task that became them.
+/// How many more tasks of each fan-out may run concurrently, by parent.
 #[derive(Default)]
 struct Slots {
     left: BTreeMap<usize, usize>,
@@ -176,14 +176,13 @@ impl Slots {
     }
 }
 
-/// Tasks whose backoff is over.
 fn due(phase: &PhaseRun, at: Timestamp) -> impl Iterator<Item = usize> + '_ {
     phase.running().filter(move |index| phase.tasks[*index].state.next_try().is_some_and(|(_, due)| due <= at))
 }
 
 fn omitted(phase: &PhaseRun, task: &Task, index: usize) -> Event {
     let needs: Vec<&str> = task.needs.iter().map(|need| need.as_str()).collect();
-    let reason = format!("it needs {}, which did not succeed", needs.join(", "));
+    let reason = format!("it depends on {}, which did not succeed", needs.join(", "));
     Event::TaskOmitted { key: phase.key(index), reason, failed: true }
 }
 
@@ -193,7 +192,7 @@ fn start(run: &Run, phase: &PhaseRun, declared: Option<&Task>, index: usize, ids
     let agent = declared.filter(|task| !fans_out(phase, task, index)).and_then(Task::agent);
     let session = agent.map(|work| {
         let known = match work.session {
-            // What a budget cut off goes on where it was.
+            // An attempt that the budget stopped continues in its session.
             Session::Fresh if task.next_reason == AttemptReason::Budget => run.session_to_resume(&key, None, false),
             Session::Fresh => None,
             Session::Same => run.session_to_resume(&key, work.agent.as_deref(), true),
@@ -207,7 +206,7 @@ fn start(run: &Run, phase: &PhaseRun, declared: Option<&Task>, index: usize, ids
     Event::TaskStarted { key, attempt: task.attempts + 1, reason: task.next_reason, session }
 }
 
-/// Asks once about each budget that is used up; whoever meets it later waits for the same answer.
+/// Asks once about each exhausted budget. Later tasks wait for the same answer.
 fn ask_for_more(run: &Run, held: Vec<(TaskKey, BudgetScope, String)>, ids: &mut IdSource) -> Vec<Event> {
     let mut by_scope: BTreeMap<BudgetScope, (Vec<TaskKey>, String)> = BTreeMap::new();
     for (key, scope, why) in held {
@@ -227,7 +226,7 @@ fn ask_for_more(run: &Run, held: Vec<(TaskKey, BudgetScope, String)>, ids: &mut 
         .collect()
 }
 
-/// A failure that no retry mends: the run fails, or the phase repeats a few times and then a person is asked.
+/// Handles a failure that is not retried: the run fails, or the phase is repeated a few times and then a person is asked.
 pub(super) fn failed_for_good(
     run: &Run,
     phase: &PhaseRun,
@@ -264,13 +263,13 @@ pub(super) fn failed_for_good(
     }
 }
 
-/// What failed with the last lines that it printed, for those who do the work again.
+/// The failure and its last lines of output, as feedback for the rework.
 fn with_output(message: String, failure: &Failure) -> String {
     let tail = failure.tail.trim_end();
     if tail.is_empty() { message } else { format!("{message}\n\n{tail}") }
 }
 
-/// Whether it is a gate of the whole phase, and not of one of its tasks.
+/// Whether it is a gate of the whole phase, not of one of its tasks.
 fn checks_the_phase(phase: &PhaseRun, scope: &Scope) -> bool {
     match scope {
         Scope::Gate { gate, .. } => {

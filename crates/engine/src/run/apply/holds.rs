@@ -1,4 +1,4 @@
-//! Folding what becomes of questions.
+//! Applying events about holds.
 
 use super::ApplyError;
 use crate::hold::{Action, Answer, Due, Hold, HoldKind, HoldState, PresentedFile, Remind, Scope, ShownDiff, Topic};
@@ -21,7 +21,7 @@ impl Run {
             Scope::Tasks(keys) => {
                 let phase = self.current_phase_mut()?;
                 for key in keys {
-                    let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+                    let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
                     phase.tasks[index].hold = Some(opened.hold.clone());
                 }
                 match opened.kind {
@@ -68,7 +68,7 @@ impl Run {
     }
 
     pub(super) fn close(&mut self, hold: &HoldId, state: HoldState) -> Result<Hold, ApplyError> {
-        let mut hold = self.holds.remove(hold).ok_or_else(|| ApplyError(format!("there is no open hold {hold}")))?;
+        let mut hold = self.holds.remove(hold).ok_or_else(|| ApplyError(format!("hold {hold} is not open")))?;
         hold.state = state;
         self.remove_timers(&hold);
         self.touched.closed.push(hold.clone());
@@ -126,7 +126,7 @@ impl Run {
         hold.notes = condition.into_iter().chain(differences.iter().cloned()).collect();
         hold.answers.clear();
         hold.state = HoldState::Open;
-        // No default and no policy answers what was opened again, so the run waits for it.
+        // No default and no policy answers a reopened hold, so the run waits for it.
         hold.blocking = true;
         hold.since = at;
         hold.terms.deadline = deadline.cloned().or(hold.terms.deadline.take());
@@ -153,7 +153,7 @@ impl Run {
         Ok(())
     }
 
-    /// Answers without a person that run a phase again are counted until a person answers the same question, or the phase is done.
+    /// Counts automatic answers that repeat a phase, until a person answers the same question or the phase is done.
     fn count_automatic_repeats(&mut self, hold: &Hold) {
         let (Scope::Phase { phase, .. }, Some(answer)) = (&hold.scope, hold.answers.last()) else { return };
         if !answer.actor.channel.is_automatic() {
@@ -164,7 +164,7 @@ impl Run {
         }
     }
 
-    /// What an agent has done so far is kept with what those before it had done.
+    /// Adds an agent's completed work to that of the agents before it.
     pub(super) fn handed_over(&mut self, key: &TaskKey, handover: &Handover, at: Timestamp) -> Result<(), ApplyError> {
         self.task(key, at, |task| {
             let exchange = task.exchange_mut();
@@ -202,12 +202,12 @@ impl Run {
         Ok(())
     }
 
-    /// A person changed what was answered without one: what was said since no longer counts.
+    /// A person changed an automatic answer: all answers since no longer count.
     pub(super) fn answer_changed(&mut self, hold: &HoldId, answer: Answer) -> Result<(), ApplyError> {
         let at = self.decisions.iter().position(|decision| decision.hold == *hold && !decision.void);
         let at = at.ok_or_else(|| ApplyError(format!("hold {hold} was never answered")))?;
         let changeable = self.decisions[at].changeable.clone();
-        let mut changed = *changeable.ok_or_else(|| ApplyError(format!("the answer to hold {hold} stands")))?;
+        let mut changed = *changeable.ok_or_else(|| ApplyError(format!("the answer to hold {hold} is final")))?;
         for decision in self.decisions[at..].iter_mut().filter(|decision| !decision.void) {
             decision.void = true;
             decision.superseded = Some(Superseded { by: hold.clone(), at: answer.at });
@@ -224,7 +224,7 @@ impl Run {
         Ok(())
     }
 
-    /// The moments that an open question waits for.
+    /// Sets the timers of an open hold.
     fn add_timers(&mut self, hold: &Hold) {
         let target = hold.id.to_string();
         if let Some(due) = hold.terms.deadline.as_ref().filter(|due| !due.over) {
@@ -245,7 +245,7 @@ impl Run {
         self.touched.timers_removed.extend(deadline.into_iter().chain(remind));
     }
 
-    /// What a question was about can be asked about anew.
+    /// Allows new questions about the subject of a hold.
     pub(super) fn no_longer_asked(&mut self, hold: &HoldId) {
         let Some(phase) = &mut self.current else { return };
         let tasks = phase.tasks.iter_mut().map(|task| &mut task.hold);
@@ -257,7 +257,7 @@ impl Run {
             .for_each(|asked| *asked = None);
     }
 
-    /// What a hold was about is asked for again; it starts when its turn comes.
+    /// Requests another attempt of the subject of a hold. It starts when its turn comes.
     fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), ApplyError> {
         let by_agent =
             hold.kind == HoldKind::Handover || matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
@@ -291,16 +291,16 @@ impl Run {
     }
 
     pub(super) fn hold(&mut self, hold: &HoldId) -> Result<&mut Hold, ApplyError> {
-        self.holds.get_mut(hold).ok_or_else(|| ApplyError(format!("there is no open hold {hold}")))
+        self.holds.get_mut(hold).ok_or_else(|| ApplyError(format!("hold {hold} is not open")))
     }
 }
 
-/// What a person said at a checkpoint that an agent had reached.
+/// A person's response at an agent's checkpoint.
 fn response(hold: &Hold) -> Option<Response> {
     let (answer, choice) = (hold.answers.last()?, hold.chosen()?);
     let words = answer.feedback.as_deref().map(str::trim).filter(|words| !words.is_empty());
     let issues = choice.requires_feedback && hold.kind == HoldKind::Verify;
-    // The agent may have given its option a name only: the id alone, which we made from it, would tell it nothing.
+    // The agent may have named its option without an id. The generated id alone would tell it nothing.
     let is_decision = hold.kind == HoldKind::Decision && !choice.requires_feedback && choice.label != choice.id.as_str();
     let chosen = if is_decision { format!("{}: {}", choice.id, choice.label) } else { choice.id.to_string() };
     let text = match (words, choice.requires_feedback) {
@@ -311,7 +311,7 @@ fn response(hold: &Hold) -> Option<Response> {
     Some(Response { text, issues })
 }
 
-/// What an answer to a task's question is to tasks after it.
+/// The result of a question, as later tasks see it.
 pub(in crate::run) fn said(hold: &Hold, answer: &Answer) -> StoredValue {
     let choice = hold.choice(&answer.option);
     let mut said = serde_json::json!({"option": answer.option, "label": choice.map(|choice| &choice.label)});

@@ -1,4 +1,4 @@
-//! Folding what is done again because a person found issues, and questions that no longer matter.
+//! Applying events about rework, and voided holds.
 
 use super::ApplyError;
 use crate::hold::HoldState;
@@ -8,7 +8,7 @@ use crate::run::phase::TaskRun;
 use crate::run::state::{Run, TaskState, VoidedHold};
 use crate::time::Timestamp;
 
-/// What is done again, as an event says it.
+/// The fields of a rework event.
 pub(super) struct Redo<'e> {
     pub(super) keys: &'e [TaskKey],
     pub(super) by: &'e TaskKey,
@@ -18,7 +18,7 @@ pub(super) struct Redo<'e> {
 }
 
 impl Run {
-    /// Work is done again with what a person found, then what was built on it, and then the question is asked again.
+    /// Redoes work with a person's findings, then its dependents, and then the question is asked again.
     pub(super) fn rework_requested(&mut self, redo: &Redo<'_>, at: Timestamp) -> Result<(), ApplyError> {
         self.task(redo.by, at, |task| {
             task.hold = None;
@@ -27,7 +27,7 @@ impl Run {
             exchange.rounds += 1;
             exchange.after = redo.after.to_vec();
             match &task.state {
-                // Other issues make its list again, and it is asked again only if it is still in it.
+                // Other issues cause the list to be computed again, and the item runs only if it is still listed.
                 omitted @ TaskState::Omitted { .. } => omitted.clone(),
                 _ => TaskState::Waiting,
             }
@@ -43,7 +43,7 @@ impl Run {
         Ok(())
     }
 
-    /// A list is made again. The agents that a script named are done again one by one, and the task itself waits for them.
+    /// Computes a list again. Agents that a script named are redone one by one, and the task itself waits for them.
     fn again_with_issues(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), ApplyError> {
         let children = self.taken_back(key)?;
         let again = |task: &mut TaskRun| {
@@ -59,7 +59,7 @@ impl Run {
         self.task(key, at, again)
     }
 
-    /// What a task became waits until its list has been made again, and runs only if it is still in it.
+    /// Makes fan-out tasks wait until their list has been computed again. They run only if they are still listed.
     fn list_again(&mut self, children: &[TaskKey], issues: Option<&str>, at: Timestamp) -> Result<(), ApplyError> {
         children.iter().try_for_each(|child| {
             self.task(child, at, |task| {
@@ -69,16 +69,16 @@ impl Run {
         })
     }
 
-    /// A task becomes several. What it became before and is no longer in its list is left out.
+    /// Fans out a task. Earlier items that are no longer listed are left out.
     pub(super) fn fan_out(&mut self, key: &TaskKey, tasks: &[PlannedTask], at: Timestamp) -> Result<(), ApplyError> {
         self.task(key, at, |_| TaskState::FannedOut)?;
         self.current_phase_mut()?.drop_items(key);
-        // An earlier execution's results are not this one's.
+        // Results of an earlier execution do not belong to this one.
         drop(self.item_outputs.get_mut(key.phase.as_str()).and_then(|known| known.remove(key.task.as_str())));
         self.plan(tasks)
     }
 
-    /// A task was built on what is done again. What it became depends on that too, so its list is made again.
+    /// A task depends on rework. So does its list, which is therefore computed again.
     fn stale(&mut self, key: &TaskKey, issues: &str, at: Timestamp) -> Result<(), ApplyError> {
         let asks = self.declared(key).is_some_and(|task| task.checkpoint().is_some());
         let issues = Some(issues).filter(|_| !asks);
@@ -90,23 +90,23 @@ impl Run {
         })
     }
 
-    /// What a task became; its gates look again at what it will have done.
+    /// The fan-out tasks of a task; its gates run again after it.
     fn taken_back(&mut self, key: &TaskKey) -> Result<Vec<TaskKey>, ApplyError> {
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         phase.gates_again(index);
         Ok(phase.children(index).into_iter().map(|child| phase.key(child)).collect())
     }
 
-    /// A task starts or was dealt with, so that it no longer waits for what is done again.
+    /// The task no longer waits for rework, because it starts or was handled.
     pub(super) fn clear_awaited(&mut self, key: &TaskKey) -> Result<(), ApplyError> {
         let phase = self.current_phase_mut()?;
-        let index = phase.find(key).ok_or_else(|| ApplyError(format!("there is no task {}", key.address())))?;
+        let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         phase.clear_awaited(index);
         Ok(())
     }
 
-    /// A question no longer matters. What waited for its answer goes on, and asks again where it still has to.
+    /// Voids a hold. Tasks that waited for its answer continue, and ask again if they still have to.
     pub(super) fn voided(&mut self, hold: &HoldId, reason: &str, at: Timestamp) -> Result<(), ApplyError> {
         let hold = self.close(hold, HoldState::Void)?;
         self.voided.push(VoidedHold { hold: hold.id.clone(), scope: hold.scope.clone(), reason: reason.to_owned(), at });

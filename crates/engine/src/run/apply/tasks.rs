@@ -1,4 +1,4 @@
-//! Folding what tasks, agents and gap checks came to.
+//! Applying the results of tasks, agents and gap checks.
 
 use super::ApplyError;
 use crate::digest::Digest;
@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use std::sync::Arc;
 
 impl Run {
-    /// A definition that the next event may name.
+    /// Provides a definition that the next event may refer to.
     pub fn offer(&mut self, definition: Digest, workflow: Arc<Workflow>) {
         self.offered = Some((definition, workflow));
     }
@@ -42,14 +42,14 @@ impl Run {
             self.subagents_spawned = self.subagents_spawned.saturating_add(1);
         }
         if let Some(session) = &session {
-            // An id that its program never named does not become one by being asked for again.
+            // A session id that the program never reported is not confirmed by requesting it again.
             let known = KnownSession { id: session.id.clone(), dir: None, confirmed: false, usage: None };
             let before = self.session_known(&session.id).cloned();
             let known = before.filter(|_| session.resume).unwrap_or(known);
             self.sessions.by_task.insert(session_address(key), known);
         }
         let agent_queries = &mut self.current_phase_mut()?.agent_queries;
-        // What was asked and not answered is asked again by this attempt.
+        // This attempt repeats the queries that were not answered.
         agent_queries.retain(|query| query.text.is_some() || !matches!(&query.requester, Requester::Task(asker) if asker == key));
         self.task(key, at, |task| {
             task.attempts = attempt;
@@ -59,7 +59,7 @@ impl Run {
         })
     }
 
-    /// What a task returned and left behind.
+    /// Records the return value and the files of a task.
     pub(super) fn record_result(&mut self, key: &TaskKey, result: Option<&StoredValue>, outputs: &[OutputFile], at: Timestamp) {
         self.touched.refers_to.extend(result.and_then(|stored_value| stored_value.stored()));
         match (&key.item, result) {
@@ -71,7 +71,7 @@ impl Run {
             (None, Some(stored_value)) => {
                 self.outputs.entry(key.phase.clone()).or_default().insert(key.task.clone(), stored_value.clone());
             }
-            // An earlier execution's result is not this one's.
+            // The result of an earlier execution does not belong to this one.
             (None, None) => drop(self.outputs.get_mut(key.phase.as_str()).and_then(|tasks| tasks.remove(key.task.as_str()))),
         }
         for file in outputs {
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// What an agent said about itself when its attempt ended.
+    /// Records the report of an agent whose attempt ended.
     pub(super) fn agent_reported(
         &mut self,
         key: &TaskKey,
@@ -99,7 +99,8 @@ impl Run {
         }
         if let Some(id) = &report.session {
             let known = KnownSession { id: id.clone(), dir: report.dir.clone(), confirmed: true, usage: report.session_usage };
-            // What a session used in all counts wherever the session is known, else a later task would take off too little.
+            // The total usage of a session is updated wherever the session is known; otherwise a later task would subtract too
+            // little.
             let known_elsewhere = self.sessions.by_task.values_mut().chain(self.sessions.by_agent.values_mut());
             known_elsewhere.filter(|other| other.id == *id).for_each(|other| other.usage = report.session_usage);
             self.sessions.by_task.insert(session_address(key), known.clone());
@@ -134,7 +135,7 @@ impl Run {
         let notes = checked.message.iter().chain(&checked.gaps).cloned().collect();
         let state = match checked.action {
             None => GapState::Closed,
-            // Once those who are called are done, it is looked again.
+            // After the additional agents are done, the check runs again.
             Some(GapAction::SpawnAdditional) => GapState::Waiting,
             Some(action @ (GapAction::Retry | GapAction::Escalate | GapAction::Abort)) => GapState::Open { action, notes },
         };
@@ -151,7 +152,7 @@ impl Run {
         })
     }
 
-    /// What waited for the answer about a budget can start.
+    /// Makes the tasks ready that waited for an answer about a budget.
     pub(super) fn release_tasks(&mut self, hold: &HoldId, at: Timestamp) -> Result<(), ApplyError> {
         let keys: Vec<TaskKey> = self.current_phase_mut()?.asked_about(hold).collect();
         keys.iter().try_for_each(|key| {
@@ -164,7 +165,8 @@ impl Run {
 
     pub(super) fn definition_accepted(&mut self, definition: Digest, files: &[FrozenFile]) -> Result<(), ApplyError> {
         let offered = self.offered.take().filter(|(offered, _)| *offered == definition);
-        let (_, workflow) = offered.ok_or_else(|| ApplyError(format!("the accepted definition {definition} is not at hand")))?;
+        let (_, workflow) =
+            offered.ok_or_else(|| ApplyError(format!("the accepted definition {definition} was not provided")))?;
         self.touched.refers_to.push(definition);
         self.touched.refers_to.extend(files.iter().map(|file| file.digest));
         let next = match &self.current {
@@ -190,22 +192,22 @@ impl Run {
         Ok(())
     }
 
-    /// An agent named its session. Others continue in it only once its attempt has ended.
+    /// An agent reported its session. Other tasks resume it only once this attempt has ended.
     pub(super) fn session_named(&mut self, key: &TaskKey, session: &str, dir: Option<String>) {
         let usage = self.session_known(session).and_then(|known| known.usage);
         let known = KnownSession { id: session.to_owned(), dir, confirmed: true, usage };
         self.sessions.by_task.insert(session_address(key), known);
     }
 
-    /// What is known of a session.
+    /// What is known about a session.
     pub fn session_known(&self, id: &str) -> Option<&KnownSession> {
         self.sessions.by_task.values().chain(self.sessions.by_agent.values()).find(|known| known.id == id && known.confirmed)
     }
 
-    /// The session that an attempt of an agent's task goes on with, where it does.
+    /// The session that an attempt of an agent task resumes, if any.
     pub(in crate::run) fn session_to_resume(&self, key: &TaskKey, agent: Option<&str>, same: bool) -> Option<&KnownSession> {
         if same {
-            // An agent that works whatever else is configured is known by its command.
+            // An agent that overrides every other setting is known by its command.
             self.sessions.by_agent.get(self.agent.as_deref().or(agent).unwrap_or(DEFAULT_AGENT))
         } else {
             self.sessions.by_task.get(&session_address(key))
@@ -213,7 +215,7 @@ impl Run {
     }
 }
 
-/// Sessions are known by task whatever the execution of its phase, so that a repeated task can go on with its own.
+/// Sessions are recorded per task, across executions of its phase, so that a repeated task can resume its own.
 fn session_address(key: &TaskKey) -> String {
     key.address()
 }

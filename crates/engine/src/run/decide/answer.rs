@@ -1,4 +1,4 @@
-//! Opening checkpoints, answering holds, and looking again before an answer takes effect.
+//! Opening checkpoints, answering holds, and checking files again before an answer takes effect.
 
 use super::void_others;
 use crate::hold::{Due, Hold, HoldState, PresentedFile, Remind, Scope, ShownDiff, Terms};
@@ -11,7 +11,7 @@ use crate::run::state::{Decision, End, Run};
 use crate::spec::workflow::OnDeadline;
 use crate::time::Timestamp;
 
-/// A checkpoint was made ready: its question waits from now on.
+/// Opens the hold of a checkpoint that is ready to be shown.
 pub(super) fn shown(
     run: &Run,
     (phase, iteration): (&PhaseId, u32),
@@ -30,7 +30,7 @@ pub(super) fn shown(
     vec![advance::ask(run, Scope::Phase { phase: phase.clone(), iteration }, checkpoint, &presentation, at, ids)]
 }
 
-/// An answer: recorded when it is a person's, names what was seen, and is the first.
+/// Records an answer if it comes from a person, names the revision that was seen, and is the first.
 pub(super) fn answer(
     run: &Run,
     envelope: &Envelope,
@@ -82,13 +82,13 @@ fn gone(run: &Run, id: &HoldId, option: &str, feedback: Option<&str>) -> Refusal
     let decision: Option<&Decision> = run.decisions.iter().rev().find(|decision| decision.hold == *id);
     match (decision, &run.end) {
         (Some(decision), _) if !decision.void => already_settled(decision, option, feedback),
-        // What was taken back with the run is told with its end.
+        // For a hold that was voided with the run, report the end of the run.
         (None, Some(End::Aborted | End::Cancelled)) => Refusal::RunEnded { hold: id.clone() },
         (Some(_) | None, _) => refusal::gone(run, id),
     }
 }
 
-/// The files of an answered hold were looked at again: the answer takes effect only if they are as they were shown.
+/// The files of an answered hold were digested again. The answer takes effect only if they have not changed.
 pub(super) fn rechecked(
     run: &Run,
     (id, revision): (&HoldId, u32),
@@ -114,7 +114,7 @@ pub(super) fn rechecked(
     vec![reopened(hold, (files, diff), differences.to_vec(), false, at, ids)]
 }
 
-/// The next revision of a hold. No one has seen it yet, so it gets as much time as the revision before it had.
+/// The next revision of a hold. No one has seen it yet, so it gets as much time as the revision before it.
 fn reopened(
     hold: &Hold,
     (files, diff): (&[PresentedFile], Option<&ShownDiff>),
@@ -143,7 +143,7 @@ fn reopened(
     }
 }
 
-/// It was found out whether a person did what they say: if not, the question waits on and says why.
+/// The check of an answer ended. If it failed, the hold is reopened with the reason.
 pub(super) fn checked(
     run: &Run,
     (id, revision): (&HoldId, u32),
@@ -158,12 +158,12 @@ pub(super) fn checked(
     }
     let Some(failure) = failure else { return vec![Event::CheckPassed { hold: id.clone() }] };
     let command = hold.terms.check.as_ref().map(|check| check.shown().to_owned()).unwrap_or_default();
-    let mut differences = vec![format!("it is not done yet: `{command}` failed: {}", failure.message)];
+    let mut differences = vec![format!("the check failed: `{command}`: {}", failure.message)];
     differences.extend(Some(failure.tail.trim_end().to_owned()).filter(|tail| !tail.is_empty()));
     vec![reopened(hold, (&hold.files, hold.diff.as_deref()), differences, true, at, ids)]
 }
 
-/// A backoff is over, or a moment has come that a question waited for. Whatever was answered before stands.
+/// A backoff ended, or a timer of a hold fired. Earlier answers keep their effect.
 pub(super) fn timer_due(run: &Run, timer: &TimerId, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     if run.end.is_some() {
         return Vec::new();
@@ -186,7 +186,7 @@ pub(super) fn timer_due(run: &Run, timer: &TimerId, at: Timestamp, ids: &mut IdS
     Vec::new()
 }
 
-/// What follows from the next deadline that has passed by now.
+/// The events of the next deadline that has passed by now.
 pub(super) fn next_deadline(run: &Run, at: Timestamp) -> Option<Vec<Event>> {
     if run.end.is_some() {
         return None;
@@ -197,8 +197,8 @@ pub(super) fn next_deadline(run: &Run, at: Timestamp) -> Option<Vec<Event>> {
     Some(deadline_passed(run, hold, &due.then))
 }
 
-/// The task whose backoff a timer ends. The caller is believed that it is over, whatever the clock on the wall says: that may have
-/// been set back since.
+/// The task whose backoff a timer ends. The caller is trusted that the timer fired, whatever the wall clock says, because that
+/// may have been set back since.
 fn backoff_of(run: &Run, timer: &TimerId) -> Option<TaskKey> {
     let phase = run.current.as_ref()?;
     let mut waiting = phase.running();
@@ -215,7 +215,7 @@ fn deadline_passed(run: &Run, hold: &Hold, then: &OnDeadline) -> Vec<Event> {
             events.push(Event::Answered { hold, option: option.clone(), feedback: None, revision });
         }
         OnDeadline::Abort => {
-            events.extend(void_others(run, None, "nobody answered in time, and the run ends with that"));
+            events.extend(void_others(run, None, "no one answered in time, which ends the run"));
             events.push(Event::Aborted { hold: hold.id.clone() });
         }
     }

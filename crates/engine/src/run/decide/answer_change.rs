@@ -1,4 +1,4 @@
-//! Changing an answer that no person gave: what depends on it is done again.
+//! Changing an automatic answer: everything that depends on it is redone.
 
 use super::void_others;
 use crate::hold::{Action, Choice, Hold, Scope};
@@ -9,35 +9,35 @@ use crate::run::refusal::{Refusal, gone};
 use crate::run::state::{Decision, End, Run, skip_list_of};
 use crate::spec::workflow::Phase;
 
-/// What is done again when an answer is changed.
+/// What is redone when an answer is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consequences {
-    /// The first phase that runs; nothing is done again when absent.
+    /// The first phase that runs again. Absent if nothing is redone.
     pub phase: Option<PhaseId>,
-    /// Tasks of that phase that stay as they ended.
+    /// Tasks of that phase that keep their result.
     pub carried: Vec<TaskId>,
-    /// The tasks of that phase that are done again.
+    /// The tasks of that phase that are redone.
     pub tasks: Vec<TaskId>,
-    /// The phases after it that had begun.
+    /// Later phases that had started.
     pub phases: Vec<PhaseId>,
-    /// The phases that are passed over from now on, and were not before.
+    /// Phases that are now skipped and were not before.
     pub skipped: Vec<PhaseId>,
-    /// How many answers since then no longer count.
+    /// How many later answers no longer count.
     pub answers: usize,
-    /// Whether the new answer aborts the run, so that nothing is done again.
+    /// Whether the new answer aborts the run, so that nothing is redone.
     pub aborts: bool,
-    /// The place that the run goes back to; what is skipped there is passed over again.
+    /// The index of the phase to which the run goes back. Phases that are skipped there are skipped again.
     target: Option<usize>,
 }
 
-/// What would be done again if the answer to a hold became this option.
+/// What would be redone if the answer to a hold were changed to this option.
 pub fn consequences(run: &Run, hold: &HoldId, option: &str) -> Result<Consequences, Refusal> {
     let (decision, question) = changeable(run, hold)?;
     let choice = chosen(question, option)?;
     Ok(consequences_of(run, decision, question, choice))
 }
 
-/// The events that change an answer, in the run itself or in a fork of it.
+/// The events that change an answer, in the run itself or in a fork.
 pub(in crate::run) fn change_answer(run: &Run, envelope: &Envelope, change: &AnswerChange) -> Result<Vec<Event>, Refusal> {
     envelope.caller.may_decide("change an answer")?;
     let AnswerChange { hold, option, feedback } = change;
@@ -71,12 +71,12 @@ pub(in crate::run) fn change_answer(run: &Run, envelope: &Envelope, change: &Ans
     }
     let Consequences { target, carried, .. } = consequences_of(run, decision, question, choice);
     if let Some(target) = target.map(|target| run.workflow.phases[target].id.clone()) {
-        events.extend(void_others(run, None, "an answer before it was changed"));
+        events.extend(void_others(run, None, "an earlier answer was changed"));
         let from = from.unwrap_or_else(|| target.clone());
         let (by_failure, gaps, carry, restores) = (false, false, carried, choice.restores.clone());
         events.push(Event::PhaseRepeated { from, target, feedback: feedback.clone(), by_failure, gaps, carry, restores });
     }
-    // Going back takes its target off the list, so what is skipped by the answers that still count is listed after that.
+    // Going back takes the target off the skip list, so the phases skipped by the remaining answers are listed after that.
     let phases = skip_list(run, decision, choice);
     if !phases.is_empty() {
         events.push(Event::PhasesSkipListed { phases });
@@ -84,7 +84,7 @@ pub(in crate::run) fn change_answer(run: &Run, envelope: &Envelope, change: &Ans
     Ok(events)
 }
 
-/// The phases that are skipped once an answer is changed: by the answers before it, and by the new one.
+/// The skip list after an answer is changed: from the answers before it, and from the new one.
 fn skip_list(run: &Run, decision: &Decision, choice: &Choice) -> Vec<PhaseId> {
     let mut listed = skip_list_of(&run.decisions[..place(run, decision)]);
     match &choice.action {
@@ -103,12 +103,12 @@ fn skip_list(run: &Run, decision: &Decision, choice: &Choice) -> Vec<PhaseId> {
     listed
 }
 
-/// The place of a decision among all of them.
+/// The index of a decision.
 fn place(run: &Run, decision: &Decision) -> usize {
     run.decisions.iter().position(|known| std::ptr::eq(known, decision)).unwrap_or(run.decisions.len())
 }
 
-/// The answer to a hold, and the question, where a person may still change it.
+/// The answer to a hold, and the question, if a person may still change it.
 fn changeable<'r>(run: &'r Run, hold: &HoldId) -> Result<(&'r Decision, &'r Hold), Refusal> {
     let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold && !decision.void);
     let decision = decision.ok_or_else(|| gone(run, hold))?;
@@ -165,19 +165,20 @@ fn consequences_of(run: &Run, decision: &Decision, question: &Hold, choice: &Cho
     }
 }
 
-/// The phase after one that the run has left, or where it is about to run or pass over what comes next.
+/// The phase after one that the run has left, or the one that comes next.
 fn next_after(run: &Run, here: usize) -> Option<usize> {
     let moved_on = run.position > here + 1 || run.current.as_ref().is_some_and(|phase| phase.position > here);
     moved_on.then_some(here + 1)
 }
 
-/// The tasks of a phase that stay as they ended. What has not ended yet is done in the new execution, as it would have been in this one.
+/// The tasks of a phase that keep their result. Tasks that have not ended run in the new execution, as they would have in this
+/// one.
 fn untouched(run: &Run, here: usize, again: &[TaskId]) -> Vec<TaskId> {
     let all = run.workflow.phases[here].tasks.iter().map(|task| task.id.clone());
     all.filter(|task| !again.contains(task) && has_ended(run, here, task)).collect()
 }
 
-/// Whether a task has ended; all of a phase that the run has left have.
+/// Whether a task has ended. In a phase that the run has left, all have.
 fn has_ended(run: &Run, here: usize, task: &TaskId) -> bool {
     match &run.current {
         Some(phase) if phase.position == here => phase.has_ended(task),
@@ -185,7 +186,7 @@ fn has_ended(run: &Run, here: usize, task: &TaskId) -> bool {
     }
 }
 
-/// The tasks of a phase that depend on a question, by their needs; with issues, also what is done again because of them.
+/// The tasks of a phase that depend on a question; with issues, also the tasks that are redone because of them.
 fn reached(phase: &Phase, asked: &[TaskKey], action: &Action) -> Vec<TaskId> {
     let asked: Vec<TaskId> = asked.iter().map(|key| key.task.clone()).collect();
     match action {

@@ -1,4 +1,4 @@
-//! Going on with a definition whose files have changed.
+//! Continuing with a definition whose files have changed.
 
 use crate::digest::Digest;
 use crate::hold::{Hold, HoldState, Scope, Topic};
@@ -10,8 +10,8 @@ use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
 use crate::spec::workflow::{Phase, Workflow};
 
-/// A person accepts a changed definition. What the run has reached must still be in it. Questions that lost their subject, or that are
-/// put in other words now, are taken back; those that still have to be put are put anew.
+/// A person accepts a changed definition. It must contain everything that the run has reached. Questions that lost their subject
+/// or changed their text are voided, and asked again if they still apply.
 pub(super) fn accept(run: &Run, definition: Digest, workflow: &Workflow, files: &[FrozenFile]) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
@@ -33,7 +33,7 @@ pub(super) fn accept(run: &Run, definition: Digest, workflow: &Workflow, files: 
     Ok(events)
 }
 
-/// The questions of the phase under way that the changed definition no longer puts, or not in these words. An answer that is recorded
+/// Voids the questions of the current phase that the changed definition no longer asks, or not in these words. A recorded answer
 /// counts: it takes effect before the definition changes, or the definition is refused until it has.
 fn lost_questions(run: &Run, workflow: &Workflow) -> Result<Vec<Event>, Refusal> {
     let Some(phase) = &run.current else { return Ok(Vec::new()) };
@@ -50,7 +50,7 @@ fn lost_questions(run: &Run, workflow: &Workflow) -> Result<Vec<Event>, Refusal>
     Ok(lost)
 }
 
-/// The phase under way, as it was declared and as it is now.
+/// The current phase in the old and the new definition.
 struct Change<'r> {
     phase: &'r PhaseRun,
     old: &'r Phase,
@@ -58,7 +58,7 @@ struct Change<'r> {
 }
 
 impl Change<'_> {
-    /// Why a question cannot stay as it is.
+    /// Why a question cannot stay open.
     fn reason(&self, hold: &Hold) -> Option<String> {
         match &hold.scope {
             Scope::Run => None,
@@ -85,7 +85,7 @@ impl Change<'_> {
         Some(format!("the changed definition has no task {}", gone.task))
     }
 
-    /// Whether a question of the definition is put in other words, or no longer put.
+    /// Why a question of the definition cannot stay open: its text changed, or it is no longer asked.
     fn other_question(&self, hold: &Hold, keys: &[TaskKey]) -> Option<String> {
         let by_agent = matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
         if !hold.kind.is_declared() || by_agent {

@@ -1,4 +1,4 @@
-//! Tasks that become several, and tasks that may be left out.
+//! Fan-out, and tasks that are left out.
 
 use crate::id::{TaskId, TaskKey};
 use crate::run::command::Item;
@@ -9,12 +9,13 @@ use crate::spec::subagent::{Subagent, free_id};
 use crate::spec::workflow::{Phase, Task, Workflow};
 use std::collections::BTreeSet;
 
-/// A task's `when` was evaluated: it may start, or is left out. What cannot be evaluated is a failure, never a consent.
+/// A task's `when` was evaluated: the task may start, or is left out. A condition that cannot be evaluated is a failure, never a
+/// consent.
 pub(super) fn when_evaluated(run: &Run, key: &TaskKey, outcome: &ConditionOutcome) -> Vec<Event> {
     let Some(phase) = &run.current else { return Vec::new() };
     let Some(index) = phase.find(key) else { return Vec::new() };
     let task = &phase.tasks[index];
-    // What it needs may be done again since, and then it is asked again after that.
+    // Its dependencies may have been requested again since; then `when` is evaluated again after them.
     if task.state != TaskState::Waiting || task.admitted || !phase.is_ready(index) {
         return Vec::new();
     }
@@ -30,7 +31,7 @@ pub(super) fn when_evaluated(run: &Run, key: &TaskKey, outcome: &ConditionOutcom
     }]
 }
 
-/// A task becomes one for each item.
+/// Splits a task into one per item.
 pub(super) fn items(phase: &PhaseRun, index: usize, items: &[Item]) -> Vec<Event> {
     let task = &phase.tasks[index];
     let children = items.iter().map(|item| PlannedTask {
@@ -43,14 +44,14 @@ pub(super) fn items(phase: &PhaseRun, index: usize, items: &[Item]) -> Vec<Event
     vec![Event::TaskFannedOut { key: phase.key(index), attempt: task.attempts, tasks: children.collect() }]
 }
 
-/// A task becomes those of the agents that its script named.
+/// Splits a task into those of the agents that its script named.
 pub(super) fn agents(run: &Run, phase: &PhaseRun, index: usize, agents: &[Subagent]) -> Vec<Event> {
     let task = &phase.tasks[index];
     let tasks = planned(&run.workflow, phase, agents, Some(&task.task));
     vec![Event::TaskFannedOut { key: phase.key(index), attempt: task.attempts, tasks }]
 }
 
-/// The tasks that agents become which were named while the run was under way.
+/// The tasks of agents that were named at run time.
 pub(super) fn planned(workflow: &Workflow, phase: &PhaseRun, agents: &[Subagent], parent: Option<&TaskId>) -> Vec<PlannedTask> {
     let tasks = with_ids(workflow, phase, agents);
     tasks.into_iter().map(|task| plan(task, parent)).collect()

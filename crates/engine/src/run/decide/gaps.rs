@@ -1,4 +1,4 @@
-//! Whether the work of a phase is whole, what agents think of it, and what is made in the end.
+//! Gap checks, replies of agents to scripts, and the finalization.
 
 use super::{fan_out, outcomes};
 use crate::id::{IdSource, PhaseId};
@@ -11,7 +11,7 @@ use crate::spec::workflow::{GapAction, GapCheck};
 use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 
-/// A gap check was made: its result is recorded with what follows from it.
+/// Records the result of a gap check, and what happens next.
 pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32, found: &GapsFound) -> Vec<Event> {
     let Some(current) = &run.current else { return Vec::new() };
     let declared = run.workflow.phases[current.position].gap_check.as_ref();
@@ -37,11 +37,11 @@ pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32
             record.status = status.clone();
             record.message = message.clone();
         }
-        // What cannot be found out is shown to a person, not passed.
+        // If the check itself fails, a person decides. The phase does not pass.
         GapsFound::Error(error) => {
             record.status = "error".into();
             record.action = Some(GapAction::Escalate);
-            record.message = Some(format!("the gap check could not be made: {error}"));
+            record.message = Some(format!("the gap check failed: {error}"));
         }
         GapsFound::Gaps { status, gaps, action, agents, message } => {
             record.status = status.clone();
@@ -54,11 +54,11 @@ pub(super) fn checked(run: &Run, (phase, iteration): (&PhaseId, u32), round: u32
     vec![Event::GapsChecked(Box::new(record))]
 }
 
-/// What follows from gaps: what the check says, until it has said so too often.
+/// Determines what happens about gaps: what the check requests, up to a maximum number of rounds.
 fn settle(run: &Run, phase: &PhaseRun, check: &GapCheck, action: GapAction, record: &mut GapsChecked) {
     if action == GapAction::SpawnAdditional && record.agents.is_empty() {
         let taken = |id: &str| phase.tasks.iter().any(|task| task.task.as_str() == id);
-        // The same agents are called again under other names.
+        // The same agents are started again under other names.
         let numbered = |task: &crate::spec::workflow::Task| {
             let ids = std::iter::once(task.id.to_string()).chain((2..).map(|number| format!("{}-{number}", task.id)));
             let mut task = task.clone();
@@ -67,10 +67,10 @@ fn settle(run: &Run, phase: &PhaseRun, check: &GapCheck, action: GapAction, reco
         };
         record.agents = check.additional.iter().map(numbered).collect();
     }
-    let nobody = action == GapAction::SpawnAdditional && record.agents.is_empty();
+    let no_agents = action == GapAction::SpawnAdditional && record.agents.is_empty();
     let too_often = run.gap_rounds + 1 >= check.max_iterations;
     record.action = Some(match action {
-        GapAction::Retry | GapAction::SpawnAdditional if too_often || nobody => GapAction::Escalate,
+        GapAction::Retry | GapAction::SpawnAdditional if too_often || no_agents => GapAction::Escalate,
         GapAction::Retry | GapAction::SpawnAdditional | GapAction::Escalate | GapAction::Abort => action,
     });
     if record.action != Some(GapAction::SpawnAdditional) {
@@ -78,7 +78,7 @@ fn settle(run: &Run, phase: &PhaseRun, check: &GapCheck, action: GapAction, reco
     }
 }
 
-/// An agent was asked what it thinks, for a script that waits for it.
+/// An agent replied to the query of a script that waits for it.
 pub(super) fn agent_query_answered(
     run: &Run,
     requester: &Requester,
@@ -103,13 +103,13 @@ pub(super) fn agent_query_answered(
     }
 }
 
-/// What is made from the context in the end was made, or could not be.
+/// The finalization wrote its file, or failed.
 pub(super) fn finalized(run: &Run, made: &Result<OutputFile, Failure>) -> Vec<Event> {
     if run.finalized.is_some() || run.current.is_some() || run.position < run.workflow.phases.len() {
         return Vec::new();
     }
     vec![match made {
         Ok(file) => Event::Finalized { file: file.clone() },
-        Err(failure) => Event::Failed { message: format!("the finalization could not be made: {}", failure.message) },
+        Err(failure) => Event::Failed { message: format!("the finalization failed: {}", failure.message) },
     }]
 }

@@ -1,4 +1,4 @@
-//! Taking a run over, stopping in the middle, and ending it for good.
+//! Taking over, interrupting and cancelling a run.
 
 use super::outcomes::next_try;
 use crate::hold::HoldState;
@@ -10,9 +10,9 @@ use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run, TaskState};
 use crate::spec::workflow::OnInterrupt;
 
-/// A process begins to drive the run: what had started and not finished was cut off.
+/// A process takes over the run. Attempts that had started and not ended were interrupted.
 ///
-/// A pipeline that was aborted or cancelled is paused, as its state file says, and a person may resume it.
+/// A pipeline that was aborted or cancelled is `paused` in its state file, and a person may resume it.
 pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(End::Aborted | End::Cancelled) if run.pipeline.is_some() => {
@@ -28,7 +28,7 @@ pub(super) fn take_over(run: &Run, driver: &DriverId, detached: bool, envelope: 
             if run.waits_for_review() {
                 return Err(Refusal::NotReviewed);
             }
-            // Resuming a failed run tries again what failed, and that is for people to say.
+            // Resuming a failed run retries what failed, and that is a person's decision.
             envelope.caller.outside_tasks("retry a failed run")?;
         }
         None => may_resume_imported(run, envelope)?,
@@ -50,7 +50,7 @@ fn may_resume_imported(run: &Run, envelope: &Envelope) -> Result<(), Refusal> {
     }
 }
 
-/// The process that drives is being stopped: what was under way has been ended.
+/// The driver is shutting down and has stopped everything that was running.
 pub(super) fn interrupt(run: &Run, signal: &str, envelope: &Envelope) -> Vec<Event> {
     if run.end.is_some() || run.stopping {
         return Vec::new();
@@ -73,7 +73,7 @@ fn cut_off(run: &Run, envelope: &Envelope) -> Vec<Event> {
         events.push(Event::TaskInterrupted { key: key.clone(), attempt });
         let declared = phase.declared(&run.workflow.phases[phase.position], index);
         if declared.is_some_and(|task| task.on_interrupt == OnInterrupt::Fail) {
-            let message = "cut off before it finished, and on_interrupt is fail".to_owned();
+            let message = "interrupted before it finished, and on_interrupt is fail".to_owned();
             let failure = Failure { kind: FailureKind::Interrupted, message, tail: String::new() };
             events.push(Event::TaskFailed { key, attempt, failure, agent: None });
             events.extend(next_try(run, index, envelope.at, &mut ids));
@@ -82,7 +82,6 @@ fn cut_off(run: &Run, envelope: &Envelope) -> Vec<Event> {
     events
 }
 
-/// Somebody ends the run for good.
 pub(super) fn cancel(run: &Run, reason: Option<String>) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => {
@@ -95,7 +94,7 @@ pub(super) fn cancel(run: &Run, reason: Option<String>) -> Result<Vec<Event>, Re
     Ok(events)
 }
 
-/// Takes back the questions that no longer matter.
+/// Voids the holds that no longer apply.
 pub(in crate::run) fn void_others(run: &Run, except: Option<&crate::id::HoldId>, reason: &str) -> Vec<Event> {
     let open = run.holds.values().filter(|hold| match hold.state {
         HoldState::Open | HoldState::Checking => Some(&hold.id) != except,

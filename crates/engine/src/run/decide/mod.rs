@@ -1,4 +1,4 @@
-//! What a command means for a run: the events that follow from it, or a refusal.
+//! Deciding a command: the events that follow from it, or a refusal.
 
 mod answer;
 mod answer_change;
@@ -25,7 +25,7 @@ use crate::spec::workflow::Workflow;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// Begins a run: its state and its first events.
+/// Starts a run: its state and its first events.
 pub fn create(envelope: &Envelope, create: &Create, workflow: Arc<Workflow>) -> Result<(Run, Vec<Entry>), Refusal> {
     if !create.presets.is_empty() {
         envelope.caller.may_decide("answer in advance")?;
@@ -49,19 +49,19 @@ pub fn create(envelope: &Envelope, create: &Create, workflow: Arc<Workflow>) -> 
     Ok((run, entries))
 }
 
-/// Carries out a command: decides, folds what was decided into the state and, for whoever drives, lets follow what follows.
-/// The state is then ahead of the store by these events; if they cannot be stored, it must be loaded anew.
+/// Handles a command: decides it, applies the events and, if the sender drives the run, advances the run. The state is then ahead
+/// of the store by these events. If they cannot be stored, the state must be loaded again.
 pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
     let mut events = decide(run, command)?;
     let envelope = &command.envelope;
     let mut entries: Vec<Entry> = Vec::with_capacity(events.len() + 1);
     if let CommandKind::AcceptDefinition { definition, workflow, .. } = &command.kind {
         apply_answers(run, envelope, &mut entries);
-        // Nothing is left to accept where an answer has ended the run.
+        // There is nothing left to accept if an answer ended the run.
         events = decide(run, command).unwrap_or_default();
         run.offer(*definition, workflow.clone());
     }
-    // A process that watches the clock only carries out what was agreed.
+    // A process that fires timers only carries out what the workflow says.
     let by_clock = matches!(command.kind, CommandKind::TimerDue { .. }).then(|| Actor::automatic("deadline", Channel::Deadline));
     for event in events {
         let entry = match &by_clock {
@@ -77,8 +77,8 @@ pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
     Ok(entries)
 }
 
-/// Fires the deadlines that passed before a command was sent: an answer that comes after its deadline has lost, whether or not
-/// anybody watched the clock. What is fired is part of the history even where the command itself is refused.
+/// Fires the deadlines that passed before a command was sent. An answer after its deadline is too late, whether or not any
+/// process watched the clock. The fired deadlines become part of the history even if the command is refused.
 pub fn fire_deadlines(run: &mut Run, at: Timestamp) -> Vec<Entry> {
     let mut entries = Vec::new();
     while let Some(events) = answer::next_deadline(run, at) {
@@ -92,7 +92,7 @@ pub fn fire_deadlines(run: &mut Run, at: Timestamp) -> Vec<Entry> {
     entries
 }
 
-/// What a command means for a run, by itself: the direct events, or a refusal.
+/// The direct events of a command, or a refusal.
 pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
     let ended = |run: &Run| run.end.is_some();
     let envelope = &command.envelope;
@@ -193,14 +193,14 @@ fn advance(run: &mut Run, envelope: &Envelope, entries: &mut Vec<Entry>) {
     advance_with(run, envelope, entries, advance::next);
 }
 
-/// Recorded answers take effect under the definition that they were given to, whether or not a process drives the run.
+/// Recorded answers take effect under the definition for which they were given, whether or not a process drives the run.
 fn apply_answers(run: &mut Run, envelope: &Envelope, entries: &mut Vec<Entry>) {
     advance_with(run, envelope, entries, |run, at, ids| {
         advance::recorded(run, at, ids).into_iter().flatten().map(Step::from).collect()
     });
 }
 
-/// Applies steps until there are none.
+/// Advances the run until nothing more follows.
 fn advance_with(
     run: &mut Run,
     envelope: &Envelope,
@@ -208,7 +208,7 @@ fn advance_with(
     next: impl Fn(&Run, Timestamp, &mut IdSource) -> Vec<Step>,
 ) {
     let mut ids = IdSource::new(envelope.seed);
-    // Direct events may have used ids of this seed; those that follow must differ.
+    // Direct events may have used ids of this seed; the events that follow must use others.
     ids.skip_to(entries.len() as u32 + 1_000);
     loop {
         let steps = next(run, envelope.at, &mut ids);
@@ -223,7 +223,7 @@ fn advance_with(
     }
 }
 
-/// What the caller did. An entry without an actor is Lockgate's own.
+/// An entry of the caller. An entry without an actor is Lockgate's own.
 fn entry(envelope: &Envelope, event: Event) -> Entry {
     let actor = envelope.caller.actor();
     entry_by((*actor != Actor::driver()).then(|| actor.clone()), envelope, event)
@@ -234,5 +234,5 @@ fn entry_by(actor: Option<Actor>, envelope: &Envelope, event: Event) -> Entry {
 }
 
 fn apply(run: &mut Run, entry: &Entry) {
-    run.apply(entry).expect("what was decided fits the state that it was decided on");
+    run.apply(entry).expect("events apply to the state on which they were decided");
 }

@@ -1,4 +1,4 @@
-//! The ends of tasks and gates.
+//! Outcomes of tasks and gates.
 
 use super::fan_out;
 use crate::hold::Scope;
@@ -12,7 +12,7 @@ use crate::spec::workflow::{OnFail, Retry};
 use crate::time::Timestamp;
 use std::time::Duration;
 
-/// An outcome counts only for the attempt that is under way; any other came too late and changes nothing.
+/// Handles the outcome of an attempt. It counts only for the running attempt; any other is too late and changes nothing.
 pub(super) fn task_ended(
     run: &Run,
     (key, attempt): (&TaskKey, u32),
@@ -49,7 +49,7 @@ pub(super) fn task_ended(
         TaskOutcome::QueriesAgent(prompt) => {
             vec![Event::AgentQueryStarted { requester: Requester::Task(key), prompt: prompt.clone() }]
         }
-        // What its budget cut off goes on when a person says so.
+        // An attempt that its budget stopped continues when a person allows it.
         TaskOutcome::Failed(Failure { kind: FailureKind::Budget, message, .. }) => {
             vec![Event::TaskStopped { key, attempt, reason: message.clone(), agent, by_budget: true }]
         }
@@ -63,7 +63,7 @@ pub(super) fn task_ended(
         }
         TaskOutcome::CommitsMissing(commits) => match task.exchange.as_ref().and_then(|exchange| exchange.handover.as_ref()) {
             Some(handover) => {
-                let reason = format!("commits that it goes on from are missing: {}", commits.join(", "));
+                let reason = format!("commits that it builds on are missing: {}", commits.join(", "));
                 let stopped = Event::TaskStopped { key: key.clone(), attempt, reason, agent, by_budget: false };
                 vec![stopped, advance::ask_about_commits(run, &key, handover, commits, ids)]
             }
@@ -78,7 +78,7 @@ pub(super) fn task_ended(
     }
 }
 
-/// The agent of the attempt that is under way named its session; the last name counts.
+/// The agent of the running attempt reported its session. The last report counts.
 pub(super) fn session_named(run: &Run, (key, attempt): (&TaskKey, u32), session: &str, dir: Option<&str>) -> Vec<Event> {
     let under_way = run.task_run(key).is_some_and(|task| task.state == TaskState::Running && task.attempts == attempt);
     let known = run.session_to_resume(key, None, false).is_some_and(|known| known.id == session && known.confirmed);
@@ -88,7 +88,7 @@ pub(super) fn session_named(run: &Run, (key, attempt): (&TaskKey, u32), session:
     vec![Event::SessionNamed { key: key.clone(), attempt, session: session.to_owned(), dir: dir.map(str::to_owned) }]
 }
 
-/// An attempt failed: it is tried again after a while, or this was the last try.
+/// An attempt failed: it is retried after a backoff, or this was the last attempt.
 pub(in crate::run) fn failed(
     run: &Run,
     index: usize,
@@ -109,7 +109,7 @@ pub(in crate::run) fn failed(
     events
 }
 
-/// The next try of a task whose present attempt fails, where its `retry` allows one.
+/// The next attempt of a task whose current attempt fails, if its `retry` allows one.
 pub(super) fn next_try(run: &Run, index: usize, at: Timestamp, ids: &mut IdSource) -> Option<Event> {
     let phase = run.current.as_ref()?;
     let declared = phase.declared(&run.workflow.phases[phase.position], index);
@@ -119,12 +119,12 @@ pub(super) fn next_try(run: &Run, index: usize, at: Timestamp, ids: &mut IdSourc
     (failures < retry.attempts).then(|| Event::RetryScheduled { key: phase.key(index), timer: TimerId::new(ids.next_id()), due })
 }
 
-/// How long to wait after so many failures: doubled each time.
+/// The backoff after this many failures: it doubles each time.
 fn backoff(first: Duration, failures: u32) -> Duration {
     first.saturating_mul(1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX))
 }
 
-/// With `fail_fast`, whatever else is under way ends with the first failure, and is tried again with it.
+/// With `fail_fast`, the first failure stops everything else that is running. It is retried together with the failed task.
 fn stop_others(run: &Run, failed: Option<usize>, what: &str) -> Vec<Event> {
     let Some(phase) = &run.current else { return Vec::new() };
     if !run.workflow.phases[phase.position].fail_fast {

@@ -1,4 +1,4 @@
-//! What a person asks of single tasks and gates: another attempt, or to let it count as done.
+//! Overrides by a person for single tasks and gates: retry and skip.
 
 use crate::hold::{Action, Hold, HoldKind, HoldState, Scope};
 use crate::id::{HoldId, IdSource, StepKey, TaskKey};
@@ -9,20 +9,20 @@ use crate::run::phase::PhaseRun;
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, GateRun, GateState, Run, StepStatus, TaskState};
 
-/// A person asks for a new attempt.
+/// A person requests a new attempt.
 pub(super) fn retry(run: &Run, envelope: &Envelope, step: &StepKey, cut_off: Option<u32>) -> Result<Vec<Event>, Refusal> {
     envelope.caller.may_decide("retry a task")?;
     refuse_ended(run)?;
     let found = find(run, step)?;
-    let mut events = match found.standing(run, cut_off) {
-        Standing::Running => return Err(Refusal::StepRunning { address: step.address() }),
-        Standing::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
-        Standing::NotStarted => return Err(Refusal::NotStarted { address: step.address() }),
-        Standing::Again => return Err(Refusal::RetryPending { address: step.address() }),
-        Standing::CutOff(interrupted) => interrupted.into_iter().collect(),
-        Standing::Stopped => Vec::new(),
+    let mut events = match found.override_state(run, cut_off) {
+        OverrideState::Running => return Err(Refusal::StepRunning { address: step.address() }),
+        OverrideState::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
+        OverrideState::NotStarted => return Err(Refusal::NotStarted { address: step.address() }),
+        OverrideState::Again => return Err(Refusal::RetryPending { address: step.address() }),
+        OverrideState::Interrupted(interrupted) => interrupted.into_iter().collect(),
+        OverrideState::Stopped => Vec::new(),
     };
-    events.extend(take_back(run, &found, &Action::Rerun, envelope)?);
+    events.extend(void_question(run, &found, &Action::Rerun, envelope)?);
     events.push(match step.clone() {
         StepKey::Task(key) => Event::RetryRequested { key },
         StepKey::Gate { phase, iteration, gate } => Event::GateRetryRequested { phase, iteration, gate },
@@ -31,7 +31,7 @@ pub(super) fn retry(run: &Run, envelope: &Envelope, step: &StepKey, cut_off: Opt
     Ok(events)
 }
 
-/// A person lets a task count as done, or waives a gate.
+/// A person marks a task as done, or waives a gate.
 pub(super) fn skip(
     run: &Run,
     envelope: &Envelope,
@@ -45,13 +45,13 @@ pub(super) fn skip(
     if reason.trim().is_empty() {
         return Err(Refusal::ReasonRequired { address: step.address() });
     }
-    let mut events = match found.standing(run, cut_off) {
-        Standing::Running => return Err(Refusal::StepRunning { address: step.address() }),
-        Standing::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
-        Standing::CutOff(interrupted) => interrupted.into_iter().collect(),
-        Standing::NotStarted | Standing::Again | Standing::Stopped => Vec::new(),
+    let mut events = match found.override_state(run, cut_off) {
+        OverrideState::Running => return Err(Refusal::StepRunning { address: step.address() }),
+        OverrideState::Done(state) => return Err(Refusal::StepDone { address: step.address(), state }),
+        OverrideState::Interrupted(interrupted) => interrupted.into_iter().collect(),
+        OverrideState::NotStarted | OverrideState::Again | OverrideState::Stopped => Vec::new(),
     };
-    events.extend(take_back(run, &found, &Action::CountAsDone, envelope)?);
+    events.extend(void_question(run, &found, &Action::CountAsDone, envelope)?);
     let reason = reason.trim().to_owned();
     events.push(match step.clone() {
         StepKey::Task(key) => Event::TaskSkipped { key, reason },
@@ -61,7 +61,7 @@ pub(super) fn skip(
     Ok(events)
 }
 
-/// A run that has ended for good stays as it is; one that failed can go on.
+/// Refuses a run that has ended for good. A failed run can continue.
 fn refuse_ended(run: &Run) -> Result<(), Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => Err(Refusal::Ended { status: end.status() }),
@@ -69,7 +69,7 @@ fn refuse_ended(run: &Run) -> Result<(), Refusal> {
     }
 }
 
-/// A task or gate of the phase under way.
+/// A task or gate of the current phase.
 struct Found<'r> {
     phase: &'r PhaseRun,
     what: What<'r>,
@@ -80,19 +80,17 @@ enum What<'r> {
     Gate(&'r GateRun),
 }
 
-/// Where something stands, as far as it matters to a person who would move it.
-enum Standing {
+/// The state of a task or gate, as far as it matters for an override.
+enum OverrideState {
     /// It never ran, and will.
     NotStarted,
     /// It ran, and will run again by itself.
     Again,
-    /// An attempt is under way.
     Running,
-    /// An attempt was under way when its driver died; for tasks, what records that.
-    CutOff(Option<Event>),
-    /// It failed or was cut off.
+    /// An attempt was running when its driver died; for tasks, with the event that records that.
+    Interrupted(Option<Event>),
+    /// It failed or was interrupted.
     Stopped,
-    /// There is nothing left to do.
     Done(StepStatus),
 }
 
@@ -118,42 +116,45 @@ impl Found<'_> {
         }
     }
 
-    fn standing(&self, run: &Run, cut_off: Option<u32>) -> Standing {
+    fn override_state(&self, run: &Run, cut_off: Option<u32>) -> OverrideState {
         match self.what {
             What::Task(index) => {
                 let task = &self.phase.tasks[index];
                 match &task.state {
-                    TaskState::Waiting if task.attempts == 0 => Standing::NotStarted,
-                    TaskState::Waiting => Standing::Again,
+                    TaskState::Waiting if task.attempts == 0 => OverrideState::NotStarted,
+                    TaskState::Waiting => OverrideState::Again,
                     TaskState::Running if cut_off == Some(task.attempts) => {
-                        Standing::CutOff(Some(Event::TaskInterrupted { key: self.phase.key(index), attempt: task.attempts }))
+                        OverrideState::Interrupted(Some(Event::TaskInterrupted {
+                            key: self.phase.key(index),
+                            attempt: task.attempts,
+                        }))
                     }
-                    TaskState::Running => Standing::Running,
-                    TaskState::FannedOut => Standing::Running,
+                    TaskState::Running => OverrideState::Running,
+                    TaskState::FannedOut => OverrideState::Running,
                     TaskState::Backoff { .. } | TaskState::Interrupted | TaskState::Failed(_) | TaskState::Blocked => {
-                        Standing::Stopped
+                        OverrideState::Stopped
                     }
                     TaskState::Done | TaskState::Skipped | TaskState::Omitted { .. } | TaskState::Tolerated(_) => {
-                        Standing::Done(task.state.status())
+                        OverrideState::Done(task.state.status())
                     }
                 }
             }
             What::Gate(gate) => match &gate.state {
-                GateState::Waiting if gate.attempts == 0 => Standing::NotStarted,
-                GateState::Waiting => Standing::Again,
-                // A gate that was under way when its driver was stopped has no event of its own that says so.
-                GateState::Running if run.stopping || cut_off == Some(gate.attempts) => Standing::CutOff(None),
-                GateState::Running => Standing::Running,
-                GateState::Failed(_) => Standing::Stopped,
-                GateState::Passed | GateState::Waived => Standing::Done(gate.state.status()),
+                GateState::Waiting if gate.attempts == 0 => OverrideState::NotStarted,
+                GateState::Waiting => OverrideState::Again,
+                // A gate that was running when its driver was stopped has no event that says so.
+                GateState::Running if run.stopping || cut_off == Some(gate.attempts) => OverrideState::Interrupted(None),
+                GateState::Running => OverrideState::Running,
+                GateState::Failed(_) => OverrideState::Stopped,
+                GateState::Passed | GateState::Waived => OverrideState::Done(gate.state.status()),
             },
         }
     }
 }
 
-/// Takes back the question about it, which has lost its subject; where that was about others too, they are asked about anew.
-/// An answer that was there first stands.
-fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
+/// Voids the question about it, which has lost its subject. If the question was about others too, they are asked about again. An
+/// answer that was recorded first still counts.
+fn void_question(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope) -> Result<Vec<Event>, Refusal> {
     let Some(hold) = found.hold().and_then(|hold| run.holds.get(hold)) else { return Ok(Vec::new()) };
     match hold.state {
         HoldState::Open => {}
@@ -168,7 +169,7 @@ fn take_back(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envelope)
         | Action::Abort
         | Action::RaiseBudget(_)
         | Action::Redo(_)
-        | Action::Fail => "a person let it count as done",
+        | Action::Fail => "a person marked it as done",
     };
     let mut events = vec![Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }];
     let others = others_asked_about(hold, found);
@@ -203,23 +204,23 @@ fn answered_before(hold: &Hold, wanted: &Action) -> Refusal {
     Refusal::AnswerConflict { recorded: chosen.label.clone(), given: given.unwrap_or_default(), by, at }
 }
 
-/// A run that had failed stays so when something else failed too; resuming tries that again.
+/// A failed run stays failed if something else failed too. Resuming retries that.
 fn still_failed(run: &Run, found: &Found<'_>) -> Option<Event> {
     if !matches!(run.end, Some(End::Failed(_))) {
         return None;
     }
-    let told = |address: String, failure: &Failure| format!("{address} failed: {}", failure.message);
+    let message = |address: String, failure: &Failure| format!("{address} failed: {}", failure.message);
     let phase = found.phase;
     let tasks = phase.failed_or_interrupted().filter(|index| !matches!(found.what, What::Task(own) if own == *index));
     let mut tasks = tasks.filter_map(|index| {
         let task = &phase.tasks[index];
         let (TaskState::Failed(failure), None) = (&task.state, &task.hold) else { return None };
-        Some(told(phase.key(index).address(), failure))
+        Some(message(phase.key(index).address(), failure))
     });
     let gates = phase.gates.iter().filter(|gate| !matches!(found.what, What::Gate(own) if own.gate == gate.gate));
     let mut gates = gates.filter_map(|gate| {
         let (GateState::Failed(failure), None) = (&gate.state, &gate.hold) else { return None };
-        Some(told(format!("{}/{}", phase.id, gate.gate), failure))
+        Some(message(format!("{}/{}", phase.id, gate.gate), failure))
     });
     tasks.next().or_else(|| gates.next()).map(|message| Event::Failed { message })
 }

@@ -1,4 +1,4 @@
-//! What is asked of a pipeline: a review before it begins, notes, its phase once more.
+//! Commands for a pipeline: a review before it starts, notes, another execution of its phase.
 
 use super::void_others;
 use crate::run::command::Envelope;
@@ -7,14 +7,14 @@ use crate::run::pipeline::{Lifecycle, MAX_REVIEWS, PipelineCommand, PipelineEven
 use crate::run::refusal::Refusal;
 use crate::run::state::{End, Run};
 
-/// A run that is made from a state file has ended where that says so.
+/// Ends an imported run if its state file says that it ended.
 pub(super) fn as_imported(run: &Run) -> Option<Event> {
     let imported = run.pipeline.as_ref()?.imported.as_ref()?;
     match imported.status {
         Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused => None,
         Lifecycle::Failed => {
             let message = imported.error.as_ref().map_or_else(
-                || "it had failed before it was imported".to_owned(),
+                || "it failed before it was imported".to_owned(),
                 |error| format!("{} failed: {}", error.workstream, error.message),
             );
             Some(Event::Failed { message })
@@ -46,8 +46,8 @@ fn pipeline_event(pipeline_event: PipelineEvent) -> Event {
     Event::Pipeline(Box::new(pipeline_event))
 }
 
-/// A review counts until the first phase begins. Two may be filed; after that a person decides, and only a verdict that forbids is
-/// accepted over one that allows.
+/// A review counts until the first phase starts. Two may be filed, and after that a person decides. A filed review that allows
+/// the start is replaced only by one that forbids it.
 fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Event>, Refusal> {
     match &run.end {
         Some(end @ (End::Complete | End::Aborted | End::Cancelled)) => return Err(Refusal::Ended { status: end.status() }),
@@ -65,7 +65,7 @@ fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Ev
             let said = review.override_reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty());
             review.override_reason = Some(said.ok_or(Refusal::NoOverrideReason)?.to_owned());
             review.attempt = attempts.max(1);
-            // What was found is still there.
+            // The earlier findings still exist.
             if let (Some(filed), 0, 0) = (filed, review.p0, review.p1) {
                 (review.p0, review.p1) = (filed.p0, filed.p1);
                 review.findings = review.findings.or_else(|| filed.findings.clone());
@@ -75,7 +75,7 @@ fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Ev
             if let Some(filed) = filed.filter(|filed| filed.verdict.allows_start() && review.verdict.allows_start()) {
                 return Err(Refusal::ReviewStands { verdict: filed.verdict.word() });
             }
-            // A verdict that forbids can always be filed over one that allows: it takes nothing from a person.
+            // A review that forbids the start can always replace one that allows it, because it takes nothing away from a person.
             let forbids = review.verdict == Verdict::DoNotShip && filed.is_some_and(|filed| filed.verdict.allows_start());
             if attempts >= MAX_REVIEWS && !forbids {
                 return Err(Refusal::ReviewsSpent { attempts });
@@ -91,7 +91,7 @@ fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Ev
     if let Some(gate) = review.gates.iter().find(|gate| run.has_gate(&gate.id) || !named.insert(&gate.id)) {
         return Err(Refusal::GateKnown { gate: gate.id.clone() });
     }
-    // What an earlier review asked for must hold whatever a later one says.
+    // The gates of an earlier review must pass whatever a later one says.
     let mut gates = filed.map(|filed| filed.gates.clone()).unwrap_or_default();
     for gate in std::mem::take(&mut review.gates) {
         match gates.iter().find(|kept| kept.id == gate.id) {

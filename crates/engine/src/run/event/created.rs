@@ -1,4 +1,4 @@
-//! How a run begins: what it is made from, and what it was given.
+//! How a run starts: its definition and its inputs.
 
 use crate::digest::Digest;
 use crate::id::{DriverId, RunId};
@@ -8,39 +8,33 @@ use crate::stored_value::StoredValue;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a run began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Created {
-    /// Its id.
     pub run: RunId,
-    /// What it is.
     pub kind: RunKind,
-    /// Where it came from.
     pub origin: Origin,
-    /// Digest of the compiled definition, which is a stored value.
+    /// The compiled definition, which is a stored value.
     pub definition: Digest,
-    /// The files that the definition was made from.
+    /// The files from which the definition was compiled.
     pub files: Vec<FrozenFile>,
-    /// What it is about.
     pub feature: Option<String>,
     /// Flags, without their dashes.
     pub flags: Vec<String>,
-    /// Values of the definition and of the command line together.
+    /// Variables of the definition, overridden by those of the command line.
     pub vars: BTreeMap<String, StoredValue>,
-    /// Where outputs go, relative to the root.
+    /// The output directory, relative to the root.
     pub output_dir: String,
-    /// Who drives it.
     pub driver: DriverId,
-    /// Whether it is left to whichever process drives in the background.
+    /// Whether the run is left to a background driver.
     #[serde(default)]
     pub detached: bool,
-    /// The command of the agent that works whatever else is configured.
+    /// The agent's command; it overrides every other agent setting.
     #[serde(default)]
     pub agent: Option<String>,
 }
 
 impl Created {
-    /// A run of a workflow that nothing was given to, driven by who began it.
+    /// A workflow run without inputs, driven by the process that starts it.
     pub fn new(run: RunId, definition: Digest, output_dir: String, driver: DriverId) -> Self {
         Self {
             run,
@@ -59,18 +53,16 @@ impl Created {
     }
 }
 
-/// What a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
     /// An execution of a workflow.
     Workflow,
-    /// A stage machine that an agent drives.
+    /// A state machine of stages that an agent drives.
     Plan,
 }
 
 impl RunKind {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Workflow => "workflow",
@@ -87,47 +79,42 @@ impl NamedVariants for RunKind {
     }
 }
 
-/// Where a run came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// It is new.
     New,
-    /// It was made from the state file of another tool.
+    /// Created from another tool's state file.
     Imported(Box<Imported>),
-    /// It goes on from where another one stood.
+    /// Continues from the state of another run.
     Forked(Box<Forked>),
 }
 
-/// Where another run stood that this one goes on from.
+/// The state of another run from which this one continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forked {
-    /// The other run.
     pub parent: RunId,
-    /// How many commits its history had.
+    /// The number of commits in the parent's history.
     pub version: u64,
-    /// The hash of the last of them.
+    /// The hash of the last of these commits.
     pub head: Digest,
-    /// Digest of its folded state, which is a stored value.
+    /// The parent's state, which is a stored value.
     pub state: Digest,
 }
 
-/// A file that a definition was made from.
+/// A file from which a definition was compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrozenFile {
-    /// Relative to the root where it lies under it.
+    /// Relative to the root if the file is inside it.
     pub path: String,
-    /// Digest of its bytes, which are a stored value.
+    /// The file's bytes, which are a stored value.
     pub digest: Digest,
 }
 
-/// An answer in advance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresetAnswer {
     /// A phase id, a task address or a hold id.
     pub selector: String,
-    /// The option: its id, its label or its number.
+    /// The id, label or number of the option.
     pub option: String,
-    /// What is said with it.
     pub feedback: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The parts of events that say what work is and what came of it.
+//! The parts of events that describe tasks and their results.
 
 use crate::digest::Digest;
 use crate::id::{PhaseId, TaskId, TaskKey};
@@ -6,168 +6,139 @@ use crate::spec::workflow::{GapAction, Task};
 use crate::stored_value::StoredValue;
 use serde::{Deserialize, Serialize};
 
-/// Whose script asked an agent.
+/// The script that queries an agent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Requester {
-    /// That of a task.
     Task(TaskKey),
-    /// That of a gap check.
-    Gaps {
-        /// The phase.
-        phase: PhaseId,
-        /// Its execution.
-        iteration: u32,
-    },
+    Gaps { phase: PhaseId, iteration: u32 },
 }
 
-/// What a gap check found, and what follows from it.
+/// The result of a gap check, and what happens next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapsChecked {
-    /// The phase.
     pub phase: PhaseId,
-    /// Its execution.
     pub iteration: u32,
-    /// Which check of this phase it was, counted from 1.
+    /// The number of the check in this phase, counted from 1.
     pub round: u32,
-    /// The word that the check gave: `complete`, `incomplete`, or its own.
+    /// `complete`, `incomplete`, or a word that the check chose.
     pub status: String,
-    /// What is missing.
     pub gaps: Vec<String>,
-    /// What follows; nothing when the work is whole.
+    /// What happens next. Absent if the work is complete.
     pub action: Option<GapAction>,
-    /// What the check said besides.
     pub message: Option<String>,
-    /// Who is called.
+    /// The agents to start.
     pub agents: Vec<PlannedTask>,
 }
 
-/// A task that a phase will do.
+/// A task that a phase is going to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedTask {
-    /// The task.
     pub task: TaskId,
-    /// The item of a fan-out that it works on.
+    /// The key of the fan-out item.
     pub item: Option<String>,
-    /// The item itself.
     #[serde(default)]
     pub value: Option<StoredValue>,
-    /// What it does, where the definition does not say.
+    /// The task itself, if the definition does not declare it.
     #[serde(default)]
     pub spec: Option<Box<Task>>,
-    /// The task that became this one and others.
+    /// The task that was split into this one and others.
     #[serde(default)]
     pub parent: Option<TaskId>,
 }
 
 impl PlannedTask {
-    /// A task that the definition declares.
     pub fn declared(task: TaskId) -> Self {
         Self { task, item: None, value: None, spec: None, parent: None }
     }
 }
 
-/// Why there is an attempt. Only failures spend `retry.attempts`.
+/// Why a task is attempted. Only failures count against `retry.attempts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptReason {
-    /// The task had not run.
     First,
-    /// The last attempt failed.
     Retry,
-    /// The last attempt was cut off.
+    /// The last attempt was interrupted.
     Interrupted,
     /// The last attempt lacked a login.
     Auth,
     /// A person found issues with the last attempt.
     Feedback,
-    /// The last attempt went well, and what the task is done for does not hold yet.
+    /// The last attempt succeeded, but the `until` condition does not hold yet.
     Until,
-    /// The last attempt was ended by its budget, and a person allowed more.
+    /// The budget stopped the last attempt, and a person allowed more.
     Budget,
-    /// The agent of the last attempt handed over at a checkpoint, and a person answered.
+    /// The last attempt's agent handed over at a checkpoint, and a person answered.
     Answered,
 }
 
-/// The session that an agent works in.
+/// The session in which an agent works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionStart {
-    /// Its id.
     pub id: String,
-    /// Whether it was there before, so that it is gone on with.
+    /// Whether the session already exists and is resumed.
     pub resume: bool,
 }
 
-/// A file that a task left behind.
+/// A file that a task wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFile {
     /// Relative to the output directory.
     pub path: String,
-    /// Digest of its bytes.
     pub digest: Digest,
-    /// Its length in bytes.
     pub bytes: u64,
-    /// Whether its bytes are a stored value, so that another machine can go on; else only the digest is known.
+    /// Whether the bytes are a stored value, so that another machine can continue. Otherwise only the digest is known.
     pub stored: bool,
 }
 
 /// Why a task or gate failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of failure.
     pub kind: FailureKind,
-    /// In one line.
     pub message: String,
-    /// The last lines of output, secrets masked.
+    /// The last lines of output, with secrets masked.
     pub tail: String,
 }
 
-/// What kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// A process ended with this code.
+    /// A process exited with this code.
     Exit(i32),
-    /// A process was ended by this signal.
+    /// A process was killed by this signal.
     Signal(i32),
-    /// It took too long.
     Timeout,
-    /// A script threw, or used too much.
+    /// A script threw or exceeded a limit.
     Script,
-    /// It could not be started.
     Start,
-    /// A declared output is not there.
+    /// A declared output does not exist.
     Output,
-    /// It was cut off, and `on_interrupt` says that this is a failure.
+    /// The attempt was interrupted, and `on_interrupt` treats that as a failure.
     Interrupted,
-    /// It was asked to stop.
     Stopped,
-    /// Its `when` could not be evaluated.
     Condition,
-    /// Its agent reported an error, or gave no answer that can be used.
+    /// The agent reported an error or gave no usable answer.
     Agent,
-    /// Its agent has worked as long as its budget allows; a person is asked.
+    /// The agent used up its time budget; a person decides.
     Budget,
-    /// It was silent for too long.
+    /// The process printed nothing for too long.
     Idle,
-    /// It was done as often as `until` allows.
+    /// The task reached the maximum number of `until` rounds.
     Until,
-    /// Tasks that it became failed.
+    /// Tasks of the fan-out failed.
     Items,
-    /// A person found issues as often as work is done again for it.
+    /// A person found issues more often than the task may be redone.
     Issues,
-    /// A login is missing, and a person says that it is a failure.
+    /// A login is missing, and a person chose to let the task fail.
     Authentication,
 }
 
-/// The result of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConditionOutcome {
-    /// The checkpoint is shown.
     True,
-    /// The checkpoint is passed over.
+    /// The checkpoint is skipped.
     False,
-    /// It could not be evaluated.
     Error(String),
 }

@@ -1,31 +1,28 @@
-//! Words in the database: enums inside, text at the edge.
+//! Names in the database: enums in the code, text in rows.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A closed list of values, each with the word that databases and JSON use for it.
+/// A closed list of values, each with its name in databases and JSON.
 pub trait NamedVariants: Copy + Eq + 'static {
-    /// All of them.
     const ALL: &'static [Self];
 
-    /// The word for one.
     fn as_str(self) -> &'static str;
 }
 
-/// A word as a row holds it. A newer release may have written one that this release does not know: it is kept as it is, so that lists
-/// can show it, and never taken for a known one.
+/// A name as stored in a row. A newer release may have written one that this release does not know. It is kept as it is, so that
+/// lists can show it, and never treated as a known one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 #[serde(bound = "T: NamedVariants")]
 pub enum OpenEnum<T> {
-    /// A word that this release knows.
     Known(T),
-    /// A word of another release.
+    /// A name that this release does not know.
     Unknown(String),
 }
 
 impl<T: NamedVariants> OpenEnum<T> {
-    /// The word as databases keep it.
+    /// The name as stored.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(known) => known.as_str(),
@@ -33,7 +30,7 @@ impl<T: NamedVariants> OpenEnum<T> {
         }
     }
 
-    /// What it means, where this release knows it.
+    /// The value, if this release knows it.
     pub fn known(&self) -> Option<T> {
         match self {
             Self::Known(known) => Some(*known),
@@ -41,7 +38,6 @@ impl<T: NamedVariants> OpenEnum<T> {
         }
     }
 
-    /// Whether it means this.
     pub fn is(&self, wanted: T) -> bool {
         self.known() == Some(wanted)
     }
@@ -88,7 +84,7 @@ mod tests {
     fn every_word_is_read_back<T: NamedVariants + Serialize + fmt::Debug>() {
         for known in T::ALL {
             assert_eq!(OpenEnum::from(known.as_str().to_owned()), OpenEnum::Known(*known));
-            // JSON has the same words as the database.
+            // JSON uses the same names as the database.
             assert_eq!(serde_json::to_value(known).unwrap(), known.as_str());
         }
     }

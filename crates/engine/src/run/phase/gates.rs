@@ -1,4 +1,5 @@
-//! Gates of the phase under way: those that belong to a task run as soon as it is done, beside other tasks; the others when all are.
+//! Gates of the current phase. Gates of a task run as soon as the task is done, in parallel with other tasks; gates of the phase
+//! run when all tasks are done.
 
 use super::{Ended, PhaseRun, ended};
 use crate::id::{GateId, TaskId};
@@ -6,18 +7,15 @@ use crate::run::state::{GateRun, GateState, TaskState};
 use crate::spec::workflow::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which gates stand where, so that no step looks at all of them.
+/// An index over the gates, so that no step has to scan all of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct GateLookup {
-    /// The task that each gate belongs to.
     task_of: Vec<Option<usize>>,
-    /// The gates of each task that has any.
     by_task: BTreeMap<usize, Vec<usize>>,
-    /// Gates that run.
     pub(super) running: BTreeSet<usize>,
-    /// Gates of tasks that are done, which can start.
+    /// Gates of tasks that are done. They can start.
     pub(super) ready: BTreeSet<usize>,
-    /// Gates of tasks that failed.
+    /// Gates of tasks, that failed.
     failed: BTreeSet<usize>,
 }
 
@@ -40,22 +38,21 @@ impl GateLookup {
 }
 
 impl PhaseRun {
-    /// The gates that belong to a task.
     pub(super) fn gates_of(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
         self.lookup.gates.by_task.get(&task).into_iter().flatten().copied()
     }
 
-    /// Where the task stands that a gate belongs to.
+    /// The index of the task to which a gate belongs.
     pub fn gated_task(&self, gate: usize) -> Option<usize> {
         self.lookup.gates.task_of.get(gate).copied().flatten()
     }
 
-    /// Where the task stands that the gate of this id belongs to.
+    /// The index of the task to which the gate with this id belongs.
     pub(in crate::run) fn task_gated_by(&self, gate: &GateId) -> Option<usize> {
         self.gated_task(self.gates.iter().position(|known| known.gate == *gate)?)
     }
 
-    /// The gates of a task run again, whatever they had found: what they looked at is done again.
+    /// Resets the gates of a task that is redone, whatever their results.
     pub(in crate::run) fn gates_again(&mut self, task: usize) {
         let gates: Vec<usize> = self.gates_of(task).collect();
         for gate in gates {
@@ -64,7 +61,7 @@ impl PhaseRun {
         }
     }
 
-    /// Puts a gate into a state, and lets those tasks start that only waited for it.
+    /// Sets the state of a gate, and makes the tasks ready that only waited for it.
     pub(in crate::run) fn set_gate(&mut self, gate: usize, state: GateState) {
         let task = self.gated_task(gate);
         let before = task.and_then(|task| self.ending(task));
@@ -78,7 +75,7 @@ impl PhaseRun {
         }
     }
 
-    /// The gates of a task follow what becomes of it: what it does once more is checked once more.
+    /// Updates the gates of a task after its state changed: a redone task is checked again.
     pub(super) fn gates_follow(&mut self, task: usize) {
         let Some(gates) = self.lookup.gates.by_task.get(&task) else { return };
         let again = self.tasks[task].state == TaskState::Running;
@@ -105,22 +102,21 @@ impl PhaseRun {
         }
     }
 
-    /// Gates that run.
     pub fn running_gates(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.gates.running.iter().copied()
     }
 
-    /// Gates of tasks that are done, which can start.
+    /// Gates of tasks that are done. They can start.
     pub fn ready_gates(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.gates.ready.iter().copied()
     }
 
-    /// Gates of tasks that failed.
+    /// Gates of tasks, that failed.
     pub fn failed_gates(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.gates.failed.iter().copied()
     }
 
-    /// The first gate of the phase itself that has not passed. Those of tasks that were left out are asked of nobody.
+    /// The first gate of the phase itself that has not passed. Gates of tasks that were left out do not run.
     pub fn next_gate(&self) -> Option<&GateRun> {
         let own = self.gates.iter().enumerate().filter(|(index, _)| self.gated_task(*index).is_none());
         own.map(|(_, gate)| gate).find(|gate| !gate.state.is_settled())

@@ -1,16 +1,17 @@
-//! Which tasks of the phase under way can start. A list may have very many items, and those that wait for room must not cost anything.
+//! Which tasks of the current phase can start. A fan-out may have very many items, so items that wait for capacity must not cost
+//! anything.
 
 use super::PhaseRun;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::ops::Bound::{Excluded, Unbounded};
 
-/// Tasks that can start, by their places.
+/// Tasks that can start, by index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Ready {
-    /// By the task that they came out of, if any.
+    /// Keyed by their fan-out parent, if any.
     groups: BTreeMap<Option<usize>, BTreeSet<usize>>,
-    /// Those whose `when` must be evaluated first.
+    /// Tasks whose `when` must be evaluated first.
     undecided: BTreeSet<usize>,
 }
 
@@ -45,14 +46,14 @@ impl Ready {
 /// Tasks that can start, in the order of the file.
 pub(in crate::run) struct Queue<'p> {
     ready: &'p Ready,
-    /// The first of each group, and the group.
+    /// The first task of each group, and the group.
     heads: BinaryHeap<Reverse<(usize, Option<usize>)>>,
-    /// The one that was taken last, if those behind it in its group still count.
+    /// The task that was taken last, if the rest of its group still counts.
     last: Option<(usize, Option<usize>)>,
 }
 
 impl Queue<'_> {
-    /// The list of the task that was taken last has no room for another one.
+    /// Drops the rest of the last task's fan-out, which has no capacity for another task.
     pub(in crate::run) fn leave_list(&mut self) {
         self.last = None;
     }
@@ -73,24 +74,23 @@ impl Iterator for Queue<'_> {
 }
 
 impl PhaseRun {
-    /// Tasks that can start now, or could if their `when` is true.
+    /// Tasks that can start now, or can if their `when` is true.
     pub fn ready(&self) -> impl Iterator<Item = usize> + '_ {
         self.queue().chain(self.undecided())
     }
 
-    /// Tasks that can start now.
     pub(in crate::run) fn queue(&self) -> Queue<'_> {
         let ready = &self.lookup.ready;
         let heads = ready.groups.iter().filter_map(|(group, tasks)| Some(Reverse((*tasks.first()?, *group))));
         Queue { ready, heads: heads.collect(), last: None }
     }
 
-    /// Tasks that can start once their `when` was found to be true.
+    /// Tasks whose `when` must be evaluated before they can start.
     pub(in crate::run) fn undecided(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookup.ready.undecided.iter().copied()
     }
 
-    /// Whether a task can start now, or could if its `when` is true.
+    /// Whether a task can start now, or can if its `when` is true.
     pub(in crate::run) fn is_ready(&self, index: usize) -> bool {
         self.lookup.ready.contains(index, self.parent(index))
     }

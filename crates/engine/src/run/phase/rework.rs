@@ -1,4 +1,4 @@
-//! Tasks of the phase under way that are done again because a person found issues.
+//! Tasks of the current phase that are redone because a person found issues.
 
 use super::{Ended, Links, PhaseRun, TaskRun, ended};
 use crate::id::{TaskId, TaskKey};
@@ -8,7 +8,7 @@ use crate::spec::workflow::{Join, Phase};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl TaskRun {
-    /// It is done again with what a person found. What was found before and has not been dealt with yet still counts.
+    /// The task is redone with a person's findings. Earlier findings that have not been addressed yet still count.
     pub(in crate::run) fn again(&mut self, issues: Option<&str>) {
         let dealt_with = ended(&self.state) == Some(Ended::Well);
         self.failures = 0;
@@ -25,7 +25,7 @@ impl TaskRun {
         exchange.issues = Some(all);
     }
 
-    /// It depends on what is done again: its `when` counts anew, and what a person skipped before it ever ran stays skipped.
+    /// The task depends on rework: its `when` is evaluated again. If a person skipped it before it ever ran, it stays skipped.
     pub(in crate::run) fn stale(&mut self, issues: Option<&str>) {
         let stays_skipped = self.state == TaskState::Skipped && self.attempts == 0;
         self.again(issues);
@@ -35,33 +35,34 @@ impl TaskRun {
         }
     }
 
-    /// Its list was made again, and it is still in it.
+    /// The items were computed again, and this one is still among them.
     pub(super) fn listed_again(&mut self, planned: &PlannedTask) {
         self.state = TaskState::Waiting;
         self.admitted = false;
         self.value.clone_from(&planned.value);
     }
 
-    /// Whether it counts as done when its turn comes.
+    /// Whether the task counts as done when its turn comes.
     pub(in crate::run) fn stays_skipped(&self) -> bool {
         self.exchange.as_ref().is_some_and(|exchange| exchange.skipped)
     }
 }
 
 impl PhaseRun {
-    /// Whether it is a task of its own, and not one of several that a task became.
+    /// Whether it is a task of its own, not part of a fan-out.
     pub(in crate::run) fn is_whole(&self, index: usize) -> bool {
         self.parent(index).is_none()
     }
 
-    /// The list of a task was made again: until they are found in it, its former items are left out. The lookup is made anew after this.
+    /// Leaves out the items of a fan-out whose list was computed again, until they are found in the new list. The lookup must be
+    /// rebuilt afterwards.
     pub(in crate::run) fn drop_items(&mut self, key: &TaskKey) {
         for index in self.find(key).map(|parent| self.children(parent)).unwrap_or_default() {
             self.tasks[index].state = TaskState::Omitted { reason: "it is no longer in the list".to_owned(), failed: false };
         }
     }
 
-    /// The tasks for items of a list that are there already, where the list is made once more.
+    /// The existing tasks for the items of a list that was computed again.
     pub(super) fn known_items(&self, planned: &[PlannedTask]) -> BTreeMap<(TaskId, String), usize> {
         let relisted = planned.iter().find(|planned| planned.item.is_some()).map(|planned| &planned.task);
         let known = relisted.and_then(|task| self.lookup.by_name.get(task)).into_iter().flatten();
@@ -70,8 +71,8 @@ impl PhaseRun {
         known.filter_map(with_item).collect()
     }
 
-    /// Tasks of which one need is enough wait for all that is done again of what they need, and for the question that asked for it.
-    /// Only the tasks that it names do not wait for the question itself: it wants them done.
+    /// Tasks that need only one of their dependencies wait for all rework among these, and for the question that requested it.
+    /// The tasks that the question names do not wait for the question.
     pub(in crate::run) fn await_rework(&mut self, phase: &Phase, by: &TaskKey, named: &[TaskId], stale: &[TaskId]) {
         let asking = self.find(by);
         let waiting = |index: &usize| Some(*index) != asking && self.tasks[*index].state == TaskState::Waiting;
@@ -88,7 +89,7 @@ impl PhaseRun {
         }
     }
 
-    /// What cannot start before some tasks have ended, because it needs them or waits for them to be done again, by places.
+    /// What cannot start before these tasks have ended, as a dependent or because it waits for their rework, by index.
     pub(in crate::run) fn blocked_by(&self, tasks: &[usize]) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut open: Vec<usize> = tasks.to_vec();
@@ -100,7 +101,7 @@ impl PhaseRun {
         found
     }
 
-    /// A task starts or was dealt with, so that it no longer waits for what is done again.
+    /// The task no longer waits for rework, because it starts or was handled.
     pub(in crate::run) fn clear_awaited(&mut self, index: usize) {
         let Some(exchange) = &mut self.tasks[index].exchange else { return };
         exchange.skipped = false;
@@ -111,7 +112,7 @@ impl PhaseRun {
         self.lookup.links.iter_mut().for_each(|links| links.awaited_by.retain(|waiting| *waiting != index));
     }
 
-    /// Nothing waits for what, since the definition was changed, comes after it.
+    /// Drops waits that became circular when the definition changed.
     pub(super) fn drop_cycles(&mut self) {
         for index in 0..self.tasks.len() {
             if self.tasks[index].exchange.as_ref().is_none_or(|exchange| exchange.after.is_empty()) {

@@ -1,4 +1,4 @@
-//! The stored form of a phase's tasks. There may be very many, and what few of them have must not cost all of them.
+//! The stored form of a phase's tasks. There may be very many, so rare fields must not cost space in every task.
 
 use super::{Exchange, TaskRun};
 use crate::id::{HoldId, TaskId};
@@ -10,7 +10,7 @@ use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A task as it is stored; fields only ever grow at the end of [`RareFields`].
+/// A stored task. Add new fields at the end of [`RareFields`].
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTaskRun {
     task: TaskId,
@@ -23,7 +23,7 @@ pub(super) struct StoredTaskRun {
     rare_fields: Option<Box<RareFields>>,
 }
 
-/// What few tasks have.
+/// Fields that few tasks have.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct RareFields {
     item: Option<String>,

@@ -1,16 +1,15 @@
-//! Where a pipeline stands, as its state file says it, and what may follow.
+//! The status of a pipeline, as in its state file, and the allowed transitions.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a pipeline stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
-    /// The file is there, and nothing has begun.
+    /// The file exists, and nothing has started.
     Initialized,
-    /// Workstreams are at work.
+    /// Workstreams are running.
     InProgress,
-    /// A person must decide, or somebody stopped it.
+    /// A person must decide, or someone stopped the pipeline.
     Paused,
     /// A workstream or a gate failed.
     Failed,
@@ -19,10 +18,9 @@ pub enum Lifecycle {
 }
 
 impl Lifecycle {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Initialized, Self::InProgress, Self::Paused, Self::Failed, Self::Complete];
 
-    /// The word for it in a state file.
+    /// The name in a state file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Initialized => "initialized",
@@ -33,24 +31,24 @@ impl Lifecycle {
         }
     }
 
-    /// What a word means, exactly.
+    /// The status with exactly this name.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.word() == word)
     }
 
-    /// What may come next.
+    /// The statuses that may follow.
     pub fn next(self) -> &'static [Self] {
         match self {
             Self::Initialized => &[Self::InProgress],
             Self::InProgress => &[Self::Paused, Self::Failed, Self::Complete],
             Self::Paused => &[Self::InProgress, Self::Failed],
-            // Somebody mended it: it goes on, or is left for later.
+            // Someone fixed the failure: the pipeline continues or is postponed.
             Self::Failed => &[Self::InProgress, Self::Paused],
             Self::Complete => &[],
         }
     }
 
-    /// Whether one may be written over the other. What lies between may have passed too quickly to be written.
+    /// Whether one status may replace the other. States in between may have passed too quickly to be written.
     pub fn leads_to(self, later: Self) -> bool {
         let mut reached = vec![self];
         let mut looked = 0;

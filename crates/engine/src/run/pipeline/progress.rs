@@ -1,4 +1,4 @@
-//! How far a pipeline is: a view of its run, so that its lists agree by construction.
+//! The progress of a pipeline, derived from its run so that its lists are always consistent.
 
 use super::{Imported, Lifecycle, PipelineRun, bare_title};
 use crate::id::TaskId;
@@ -7,35 +7,28 @@ use crate::run::phase::PhaseRun;
 use crate::run::state::{End, GateState, Run, TaskState};
 use crate::spec::workflow::{Pipeline, PipelinePhase};
 
-/// How far a pipeline is. Every workstream is in one of the three lists, and every gate in one of the two.
+/// The progress of a pipeline. Every workstream is in exactly one of the three lists, and every gate in one of the two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineProgress {
     /// The number of the current phase; 0 before the first.
     pub current_phase: u32,
-    /// The pipeline's status.
     pub status: Lifecycle,
-    /// Workstreams that are done.
     pub completed: Vec<String>,
-    /// Workstreams that are running.
     pub in_progress: Vec<String>,
-    /// Workstreams that have not started, or must be done again.
+    /// Workstreams that have not started, or must run again.
     pub pending: Vec<String>,
-    /// The files that completed workstreams left behind.
+    /// The files that completed workstreams produced.
     pub artifacts: Vec<(String, Vec<String>)>,
-    /// Gates that have passed.
     pub gates_passed: Vec<String>,
-    /// Gates that have not passed.
     pub gates_pending: Vec<String>,
 }
 
-/// Why a pipeline failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineFailure<'r> {
-    /// The workstream that failed; all workstreams of the phase, with commas, where one of its gates failed.
+    /// The workstream that failed. If a gate of the phase failed: all its workstreams, separated by commas.
     pub workstream: String,
-    /// What went wrong.
     pub message: &'r str,
-    /// The end of what the failed work printed; empty where the run failed without any work failing.
+    /// The last output of the failed work. Empty if the run failed although no work did.
     pub output: &'r str,
 }
 
@@ -57,8 +50,8 @@ impl PipelineProgress {
 }
 
 impl Run {
-    /// How far the pipeline is; nothing where the run is not one. A pipeline that was imported and has not moved since is as far as
-    /// its file says.
+    /// The progress of the pipeline; `None` if the run is not a pipeline. An imported pipeline that has not moved since reports
+    /// the progress in its file.
     pub fn pipeline_progress(&self) -> Option<PipelineProgress> {
         let (pipeline, known) = self.pipeline()?;
         if let Some(imported) = known.unmoved() {
@@ -81,7 +74,7 @@ impl Run {
         })
     }
 
-    /// Why the pipeline failed; nothing where the run is not a pipeline.
+    /// Why the pipeline failed; `None` if the run is not a pipeline.
     pub fn pipeline_failure(&self) -> Option<PipelineFailure<'_>> {
         let (pipeline, _) = self.pipeline()?;
         let phase = self.current.as_ref();
@@ -128,7 +121,7 @@ impl Lists {
                 list.push(workstream.to_string());
             }
         }
-        // What only the imported file knows stays where it said.
+        // Workstreams that only the imported file knows keep their list.
         let elsewhere = |workstream: &&TaskId| pipeline.phase_of(workstream.as_str()).is_none();
         if let Some(imported) = &known.imported {
             lists.completed.extend(imported.completed.iter().filter(elsewhere).map(ToString::to_string));
@@ -170,17 +163,17 @@ fn place(run: &Run, known: &PipelineRun, position: usize, workstream: &TaskId) -
     match (done, live) {
         (false, true) if at_work => Place::InProgress,
         (false, _) => Place::Pending,
-        // What the file once reported as completed is not taken back when the phase continues.
+        // Workstreams that the file once reported as completed stay completed when the phase continues.
         (true, _) if known.reported.contains(workstream) => Place::Completed,
         // It leaves the list when the gates of its phase have ended too.
         (true, true) if phase.next_gate().is_some() && is_at_work(phase) => Place::InProgress,
-        // Nothing but gates is left to do: these workstreams are in progress again while the gates run, so they are not completed yet.
+        // Only gates are left. These workstreams are in progress again while the gates run, so they are not completed yet.
         (true, _) if phase.next_gate().is_some() && phase.tasks_done() => Place::Pending,
         (true, _) => Place::Completed,
     }
 }
 
-/// The workstreams of the current phase that are reported as completed while nothing of it is at work.
+/// The workstreams of the current phase that are reported as completed while nothing in it is running.
 pub(super) fn completed_at_rest(run: &Run) -> Vec<TaskId> {
     let (Some((pipeline, known)), Some(phase)) = (run.pipeline(), &run.current) else { return Vec::new() };
     let rests = run.end.is_some() || run.stopping || !is_at_work(phase);
@@ -191,7 +184,7 @@ pub(super) fn completed_at_rest(run: &Run) -> Vec<TaskId> {
     said.workstreams.iter().filter(is_new).cloned().collect()
 }
 
-/// Whether anything of a phase is under way.
+/// Whether anything in a phase is running.
 fn is_at_work(phase: &PhaseRun) -> bool {
     phase.running().next().is_some() || phase.running_gates().next().is_some()
 }
@@ -200,13 +193,13 @@ fn status(run: &Run, pipeline: &Pipeline, lists: &Lists, gates_pending: &[String
     let has_begun = |known: &PipelineRun| known.imported.is_some() || !(known.worked.is_empty() && known.checked.is_empty());
     let begun = run.pipeline.as_deref().is_some_and(has_begun);
     let resting = if begun { Lifecycle::Paused } else { Lifecycle::Initialized };
-    // What comes after the phases is no part of the pipeline.
+    // Phases after the pipeline's own are not part of it.
     let over = run.position >= pipeline.phases.len();
     let whole = lists.pending.is_empty() && lists.in_progress.is_empty() && gates_pending.is_empty();
     match &run.end {
         _ if over && whole => Lifecycle::Complete,
         Some(End::Complete) if whole => Lifecycle::Complete,
-        // What only the file knows that it was imported from is still to be done, by somebody else.
+        // Workstreams that only the imported file knows are still to be done outside this run.
         Some(End::Complete) => Lifecycle::Paused,
         Some(End::Failed(_)) if run.waits_for_review() => resting,
         Some(End::Failed(_)) => Lifecycle::Failed,
@@ -225,21 +218,21 @@ fn current_phase(run: &Run, pipeline: &Pipeline, status: Lifecycle) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The gates, those that have passed first. What a person let pass has passed, and so has what had before an import.
+/// The gates: passed ones, then pending ones. Waived gates count as passed, and so do those that passed before an import.
 fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, Vec<String>) {
     let (mut passed, mut pending) = (Vec::new(), Vec::new());
     for (position, said) in pipeline.phases.iter().enumerate() {
         let Some(phase) = run.workflow.phases.get(position) else { continue };
         let complete = run.completed.contains(&phase.id);
         let current = run.current.as_ref().filter(|current| current.position == position);
-        let standing = |id: &str| current.and_then(|current| current.gates.iter().find(|gate| gate.gate.as_str() == id));
+        let gate_run = |id: &str| current.and_then(|current| current.gates.iter().find(|gate| gate.gate.as_str() == id));
         let added = run.added_gates(phase).iter().map(|gate| gate.id.as_str());
         for id in said.gates.iter().map(|gate| gate.as_str()).chain(added) {
             let gate = run.gate_of(phase, id);
             let title = gate.map_or(id, |gate| gate.title());
             let of = gate.and_then(|gate| gate.task.as_ref());
             let before = known.had_passed(title, of, &said.workstreams) && run.position <= position;
-            let holds = complete || standing(id).map_or(before, |gate| gate.state.is_settled());
+            let holds = complete || gate_run(id).map_or(before, |gate| gate.state.is_settled());
             if holds { &mut passed } else { &mut pending }.push(title.to_owned());
         }
         for gate in pipeline.manual_gates.iter().filter(|gate| gate.phase == phase.id) {
@@ -256,7 +249,7 @@ fn gates(run: &Run, pipeline: &Pipeline, known: &PipelineRun) -> (Vec<String>, V
     (passed, pending)
 }
 
-/// What failed, and the workstream that it belongs to; none for a gate of the phase.
+/// The failure, and the workstream to which it belongs; none for a gate of the phase.
 fn failed(phase: &PhaseRun) -> Option<(Option<usize>, &Failure)> {
     let tasks = phase.failed_or_interrupted().filter_map(|index| Some((Some(index), phase.tasks[index].state.failure()?)));
     let gates = phase.gates.iter().enumerate();

@@ -1,4 +1,4 @@
-//! Where the parts of a phase stand: its tasks, gates, gap check and checkpoint.
+//! The state of a phase's parts: tasks, gates, gap check, checkpoint.
 
 use crate::id::{GateId, HoldId, TimerId};
 use crate::run::event::{ConditionOutcome, Failure, Requester};
@@ -7,46 +7,40 @@ use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Where a task stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
     /// It has not started, or will start again.
     Waiting,
-    /// An attempt is under way.
     Running,
-    /// It failed and will be tried again at a moment.
+    /// The task failed and will be retried when the timer fires.
     Backoff {
-        /// The timer.
         timer: TimerId,
-        /// The moment.
         due: Timestamp,
     },
-    /// It was cut off, and a person is to decide.
+    /// The attempt was interrupted, and a person decides what happens.
     Interrupted,
-    /// Its last try failed.
+    /// The last attempt failed.
     Failed(Failure),
-    /// It is done.
     Done,
-    /// It counts as done.
+    /// A person marked it as done.
     Skipped,
-    /// It became several tasks, and is done when they are.
+    /// The task was split into several, and is done when they are.
     FannedOut,
-    /// It waits for the answer to a question: its own, or one about a budget or a login.
+    /// The task waits for an answer: to its own question, or to one about a budget or a login.
     Blocked,
-    /// It is not done, and the run goes on without it.
+    /// The task is left out, and the run continues without it.
     Omitted {
-        /// Why.
         reason: String,
-        /// Whether that is because something that it needs failed.
+        /// Whether a dependency of the task failed.
         failed: bool,
     },
-    /// Its last try failed, and the run goes on all the same.
+    /// The last attempt failed, and the run continues despite that.
     Tolerated(Failure),
 }
 
 impl TaskState {
-    /// Why its last try failed, where it did and the run does not go on all the same.
+    /// Why the last attempt failed, unless the run continues despite that.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Failed(failure) => Some(failure),
@@ -63,7 +57,7 @@ impl TaskState {
         }
     }
 
-    /// The timer and the moment of its next try, where it waits for that.
+    /// The timer and due time of the next attempt, if the task is backing off.
     pub fn next_try(&self) -> Option<(&TimerId, Timestamp)> {
         match self {
             Self::Backoff { timer, due } => Some((timer, *due)),
@@ -80,7 +74,6 @@ impl TaskState {
         }
     }
 
-    /// The same without its details.
     pub fn status(&self) -> StepStatus {
         match self {
             Self::Waiting => StepStatus::Waiting,
@@ -98,46 +91,39 @@ impl TaskState {
     }
 }
 
-/// The status of a task or gate, or of one attempt of it, as views and messages show it.
+/// The status of a task or gate, or of one attempt, as shown in views and messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepStatus {
-    /// It has not started, or starts again when it can.
+    /// It has not started, or will start again as soon as it can.
     Waiting,
-    /// An attempt of it runs.
     Running,
-    /// Its next attempt waits for a timer.
+    /// The next attempt waits for a timer.
     Backoff,
-    /// It was cut off.
     Interrupted,
-    /// It failed.
     Failed,
-    /// It is done.
     Done,
     /// A person skipped it.
     Skipped,
-    /// It runs once for each item of its list.
+    /// It runs once per item of its list.
     FannedOut,
-    /// It waits for rework that an answer asked for.
+    /// It waits for rework requested by an answer.
     Blocked,
-    /// Its condition left it out.
+    /// Its condition is false.
     Omitted,
     /// It failed, and the phase continues without it.
     Tolerated,
-    /// It was ended because another one failed.
+    /// It was stopped because another task failed.
     Stopped,
-    /// An attempt was done, and the task runs again because its condition does not hold yet.
+    /// An attempt succeeded, and the task runs again because its condition does not hold yet.
     Repeated,
-    /// The agent of an attempt handed over to a person.
+    /// The agent handed over to a person.
     HandedOver,
-    /// A gate passed.
     Passed,
-    /// A person waived a gate.
     Waived,
 }
 
 impl StepStatus {
-    /// The word for it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -166,84 +152,70 @@ impl std::fmt::Display for StepStatus {
     }
 }
 
-/// Where the gap check of a phase stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapRun {
-    /// Where it stands.
     pub state: GapState,
     /// The hold that asks about it.
     pub hold: Option<HoldId>,
 }
 
-/// Where the gap check of a phase stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapState {
-    /// It has not been made, or will be made again.
+    /// The check has not run, or will run again.
     #[default]
     Waiting,
-    /// The work is whole.
+    /// The work is complete.
     Closed,
-    /// It is not, and a person let it pass.
+    /// There are gaps, and a person accepted them.
     Waived,
-    /// It is not, and this follows.
+    /// There are gaps, and `action` handles them.
     Open {
-        /// What follows.
         action: GapAction,
-        /// What is missing, and what the check said.
+        /// The gaps, and the message of the check.
         notes: Vec<String>,
     },
 }
 
-/// What an agent said to a script that asked.
+/// A script's query to an agent, and the reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentQuery {
-    /// Whose script asked.
     pub requester: Requester,
-    /// What was asked, as a JSON text.
+    /// The query as JSON.
     pub prompt: StoredValue,
-    /// What was said, as a JSON text; nothing yet when absent.
+    /// The reply as JSON; absent until the agent has replied.
     pub text: Option<StoredValue>,
 }
 
-/// Where a gate stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateRun {
-    /// Which gate.
     pub gate: GateId,
-    /// How many attempts there were.
     pub attempts: u32,
-    /// Where it stands.
     pub state: GateState,
     /// The hold that asks about its failure.
     pub hold: Option<HoldId>,
 }
 
 impl GateRun {
-    /// A gate that has not run.
     pub(in crate::run) fn waiting(gate: &GateId) -> Self {
         Self { gate: gate.clone(), attempts: 0, state: GateState::Waiting, hold: None }
     }
 }
 
-/// Where a gate stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GateState {
     /// It has not run, or will run again.
     Waiting,
-    /// It runs.
     Running,
-    /// It passed.
     Passed,
-    /// It failed.
     Failed(Failure),
-    /// It failed, and a person let it pass.
+    /// It failed, and a person waived it.
     Waived,
 }
 
 impl GateState {
-    /// Whether nothing more is asked of it.
+    /// Whether the gate needs nothing more.
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Passed | Self::Waived => true,
@@ -253,7 +225,6 @@ impl GateState {
 }
 
 impl GateState {
-    /// The same without its details.
     pub fn status(&self) -> StepStatus {
         match self {
             Self::Waiting => StepStatus::Waiting,
@@ -264,7 +235,7 @@ impl GateState {
         }
     }
 
-    /// Why it failed, where it did.
+    /// The reason, if the gate failed.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
             Self::Failed(failure) => Some(failure),
@@ -273,17 +244,16 @@ impl GateState {
     }
 }
 
-/// Where a phase's checkpoint stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRun {
-    /// What its condition gave.
+    /// The result of its condition.
     pub condition: Option<ConditionOutcome>,
     /// The hold that it opened.
     pub hold: Option<HoldId>,
 }
 
 impl CheckpointRun {
-    /// What people are told about a condition that could not be evaluated.
+    /// The note shown with a question whose condition could not be evaluated.
     pub(in crate::run) fn condition_note(&self) -> Option<String> {
         match &self.condition {
             Some(ConditionOutcome::Error(error)) => {

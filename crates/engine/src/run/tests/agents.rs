@@ -1,4 +1,4 @@
-//! Agents: what they use, which session they work in, what they say to scripts.
+//! Agents: usage, sessions, and replies to scripts.
 
 use super::*;
 use crate::run::Status;
@@ -39,8 +39,8 @@ fn an_exhausted_budget_asks_once_for_all_waiting_tasks_and_releases_them_togethe
     end(&mut harness, well(), report(Some(10), "s"));
     assert_eq!(harness.run.status(), Status::Waiting);
     assert_eq!(harness.hold().scope.addresses(), ["one/b", "one/c"]);
-    assert_eq!(harness.hold().notes, ["$0.00 of $0.00 are spent"]);
-    harness.answer("go-on", None);
+    assert_eq!(harness.hold().notes, ["$0.00 of $0.00 spent"]);
+    harness.answer("raise-budget", None);
     assert_eq!(harness.started(), ["one/a", "one/b", "one/c"]);
     end(&mut harness, well(), report(Some(1), "s"));
     end(&mut harness, well(), report(Some(100), "s"));
@@ -56,7 +56,7 @@ fn unknown_usage_such_as_of_an_interrupted_attempt_is_asked_about() {
     definition.phases[0].tasks[0].on_interrupt = OnInterrupt::Rerun;
     let mut harness = Harness::new(definition);
     harness.tell(person(), CommandKind::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
-    assert_eq!(harness.hold().notes, ["the cost of one attempt is not known"]);
+    assert_eq!(harness.hold().notes, ["the cost of one attempt is unknown"]);
     harness.answer("Count as done", None);
     assert_eq!(harness.run.status(), Status::Complete);
 }
@@ -111,7 +111,7 @@ fn a_script_is_reevaluated_with_agent_replies_and_a_crash_repeats_only_unanswere
     end(&mut harness, asks("second"), None);
     harness.tell(person(), CommandKind::TakeOver { driver: DriverId::from("other"), detached: false }, true).unwrap();
     let known: Vec<bool> = harness.run.current.as_ref().unwrap().agent_queries.iter().map(|query| query.text.is_some()).collect();
-    assert_eq!(known, [true], "what was answered is known, what was not is asked again");
+    assert_eq!(known, [true], "answered queries are kept, and the others are repeated");
     end(&mut harness, asks("second"), None);
     harness.perform(&Effect::QueryAgent { requester: requester.clone(), number: 2 });
     end(&mut harness, well(), None);
@@ -139,7 +139,7 @@ fn only_the_next_attempt_resumes_a_reported_session() {
     };
     for attempt in [2, 3] {
         let session = cut_off(&mut harness);
-        assert!(harness.run.session_known(&session.id).is_none(), "nobody named it before attempt {attempt}");
+        assert!(harness.run.session_known(&session.id).is_none(), "no agent reported it before attempt {attempt}");
     }
     let named = |attempt, session: &str| CommandKind::SessionNamed {
         key: key("one", 1, "a"),
@@ -169,17 +169,17 @@ fn an_attempt_stopped_by_its_budget_continues_in_its_session() {
         let run = harness.run.task_run(&key("one", 1, "a")).unwrap();
         run.session.as_ref().map(|session| (session.id.clone(), session.resume)).unwrap()
     };
-    harness.answer("go-on", None);
+    harness.answer("raise-budget", None);
     assert_eq!(session(&harness), ("first".to_owned(), true));
     let known = harness.run.session_known("first").expect("the agent named it");
-    assert_eq!(known.dir.as_deref(), Some("work"), "what is known of a session is kept when it is resumed");
+    assert_eq!(known.dir.as_deref(), Some("work"), "the record of a session is kept when it is resumed");
     harness.run.sessions.by_task.values_mut().for_each(|known| known.confirmed = false);
     harness.run.sessions.by_agent.clear();
     assert_eq!(harness.run.session_known("first"), None, "an agent was only asked to use this id");
     assert_eq!(harness.run.session_known("other"), None);
     end(&mut harness, TaskOutcome::Failed(broken()), report(Some(0), "first"));
-    harness.answer("go-on", None);
-    assert!(!session(&harness).1, "a retry starts afresh");
+    harness.answer("raise-budget", None);
+    assert!(!session(&harness).1, "a retry starts a new session");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn a_replacement_agent_uses_its_own_sessions() {
     let agent = Actor { credential: crate::run::command::Credential::Agent, ..person() };
     assert!(matches!(harness.tell(agent, change(), false), Err(Refusal::PersonRequired { .. })));
     assert_eq!(harness.tell(person(), change(), false).unwrap(), [Event::AgentChanged { agent: "other".into() }]);
-    assert_eq!(harness.tell(person(), change(), false).unwrap(), [], "it works already");
+    assert_eq!(harness.tell(person(), change(), false).unwrap(), [], "it already works");
     assert_eq!(harness.run.agent.as_deref(), Some("other"));
     harness.take_over();
     let session = |harness: &Harness, task: &str| harness.run.task_run(&key("one", 1, task)).unwrap().session.clone().unwrap();

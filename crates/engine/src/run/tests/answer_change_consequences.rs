@@ -1,4 +1,4 @@
-//! What changing an answer does again, and what it leaves as it was.
+//! Consequences of a changed answer: which work is redone, and which is kept.
 
 use super::questions::{decision, with_waits};
 use super::*;
@@ -96,10 +96,10 @@ fn two_changes_before_the_run_continues_go_back_only_once() {
     assert!(goes_back(&harness.tell(person(), body.clone(), false).unwrap()));
     let changed = harness.run.decisions.last().unwrap();
     assert_eq!(changed.option.as_str(), "on");
-    // A person gave this answer, so only the state says where the run stands.
+    // A person gave this answer, so only the state determines the position of the run.
     harness.run.decisions.last_mut().unwrap().changeable = harness.run.decisions[0].changeable.clone();
     let body = change_body(&harness, "one", "go");
-    assert!(!goes_back(&harness.tell(person(), body, false).unwrap()), "it is about to run what comes next in any case");
+    assert!(!goes_back(&harness.tell(person(), body, false).unwrap()), "the next phase is about to run in any case");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Changed answers: what is skipped, what is done again, what stays as it was, in place and in forks.
+//! Changed answers: which phases are skipped, which work is redone and which is kept, in place and in forks.
 
 use super::questions::{decision, verify, with_waits};
 use super::*;
@@ -52,7 +52,7 @@ fn changing_go_to_skip_skips_the_phase() {
 fn changing_skip_to_go_runs_the_phase() {
     let (harness, again) = changed("skip", "go");
     assert_eq!(again, ["two/b", "three/c", "four/d"]);
-    assert_eq!(harness.run.skip_list, [], "the old answer takes what it listed with it");
+    assert_eq!(harness.run.skip_list, [], "the phases that the old answer listed are taken off the list");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn issues_reported_by_changing_an_answer_redo_dependents_of_the_work() {
         )
         .unwrap();
     harness.work();
-    assert_eq!(harness.asked(), ["one/mid"], "the decision between is asked again");
+    assert_eq!(harness.asked(), ["one/mid"], "the decision in between is asked again");
     assert_eq!(harness.hold().previous_choice().map(|choice| choice.id.as_str()), Some("postgres"));
     assert_eq!(harness.started().split_off(before), ["one/build", "one/mid"]);
 }
@@ -171,9 +171,9 @@ fn answering_a_voided_hold_names_the_reason_and_its_replacement() {
     harness.answer_task("one/look", "issues", Some("no"));
     let late = CommandKind::Answer { hold: lost.clone(), revision: None, option: "approved".into(), feedback: None };
     let Err(Refusal::HoldVoided { reason, now: None, .. }) = harness.tell(person(), late.clone(), true) else {
-        panic!("it was taken back")
+        panic!("the hold was voided")
     };
-    assert_eq!(reason, "what it is about is done again");
+    assert_eq!(reason, "the work that it is about is redone");
     harness.work();
     let now = harness.run.open_holds().iter().find(is_other).unwrap().id.clone();
     let refused = harness.tell(person(), late, true).unwrap_err();
@@ -182,7 +182,7 @@ fn answering_a_voided_hold_names_the_reason_and_its_replacement() {
     assert!(matches!(harness.tell(person(), body, true), Err(Refusal::HoldVoided { .. })));
     harness.answer_task("one/other", "approved", None);
     let text = refused.to_string();
-    assert!(text.contains("taken back at") && text.contains(now.as_str()), "{text}");
+    assert!(text.contains("voided at") && text.contains(now.as_str()), "{text}");
 }
 
 #[test]

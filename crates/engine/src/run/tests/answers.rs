@@ -1,4 +1,4 @@
-//! Answers: who may give them, to what they are bound, which one counts.
+//! Answers: who may give them, which revision they are bound to, and which one counts.
 
 use super::*;
 use crate::hold::{PresentedFile, Seen};
@@ -33,7 +33,7 @@ fn waiting_with_a_file(presets: Vec<PresetAnswer>) -> Harness {
 
 fn recheck(harness: &mut Harness, now: PresentedFile) -> Vec<Event> {
     let Some(Effect::Recheck { hold, revision }) = harness.run.pending().into_iter().next() else {
-        panic!("a second look is due: {:?}", harness.run.pending());
+        panic!("a recheck is due: {:?}", harness.run.pending());
     };
     harness.outcome(CommandKind::Rechecked {
         hold,
@@ -48,7 +48,7 @@ fn recheck(harness: &mut Harness, now: PresentedFile) -> Vec<Event> {
 fn an_answer_takes_effect_only_if_the_shown_files_are_unchanged() {
     let mut harness = waiting_with_a_file(Vec::new());
     harness.answer("Continue", None);
-    assert_eq!(harness.started(), ["plan/draft"], "nothing starts before the second look");
+    assert_eq!(harness.started(), ["plan/draft"], "nothing starts before the recheck");
     recheck(&mut harness, file(b"one"));
     assert_eq!(harness.started(), ["plan/draft", "build/make"]);
 }
@@ -186,7 +186,7 @@ fn a_preset_answer_for_a_phase_is_not_used_for_a_task_of_the_same_name() {
     assert_eq!(harness.run.status(), Status::Complete, "the checkpoint took it");
 }
 
-/// What is said to another answer, where the first one was `first`: before it has taken effect, and after.
+/// The refusals of a later answer after `first`: before that took effect, and after.
 fn refused_for_an_earlier_answer(first: (&str, Option<&str>), later: (&str, Option<&str>)) -> [Refusal; 2] {
     [false, true].map(|driving| {
         let mut harness = Harness::new(one_checkpoint());
@@ -226,11 +226,11 @@ fn a_different_option_or_feedback_conflicts_with_the_first_answer() {
         (("Continue", Some("fine")), ("Abort", Some("fine")), "Abort"),
     ] {
         for refused in refused_for_an_earlier_answer(first, later) {
-            let Refusal::AnswerConflict { recorded, given: told, by, .. } = refused else {
+            let Refusal::AnswerConflict { recorded, given: shown, by, .. } = refused else {
                 panic!("{first:?}, {later:?}: {refused:?}")
             };
             assert_eq!((recorded.as_str(), by.name.as_str()), ("Continue", "ada"));
-            assert!(told == given || (given == "3" && told == "Abort"), "{told}");
+            assert!(shown == given || (given == "3" && shown == "Abort"), "{shown}");
         }
     }
 }
@@ -241,8 +241,8 @@ fn an_answer_must_name_the_current_revision() {
         let mut harness = waiting_with_a_file(Vec::new());
         let hold = harness.hold().id.clone();
         let body = CommandKind::Answer { hold, revision, option: "1".into(), feedback: None };
-        let told = harness.tell(person(), body, false);
-        assert_eq!(matches!(told, Err(Refusal::StaleRevision { current: 1, .. })), refused, "{revision:?}: {told:?}");
+        let result = harness.tell(person(), body, false);
+        assert_eq!(matches!(result, Err(Refusal::StaleRevision { current: 1, .. })), refused, "{revision:?}: {result:?}");
     }
 }
 
@@ -265,8 +265,8 @@ fn an_option_that_requires_feedback_is_refused_without_it() {
         let mut harness = Harness::new(workflow(vec![first.clone()]));
         harness.work();
         let body = harness.answer_body(option, feedback);
-        let told = harness.tell(person(), body, false);
-        assert_eq!(matches!(told, Err(Refusal::FeedbackRequired { .. })), refused, "{option} {feedback:?}: {told:?}");
+        let result = harness.tell(person(), body, false);
+        assert_eq!(matches!(result, Err(Refusal::FeedbackRequired { .. })), refused, "{option} {feedback:?}: {result:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Deadlines and defaults: what answers a question when no person does.
+//! Deadlines and defaults: answers without a person.
 
 use super::*;
 use crate::run::Status;
@@ -56,7 +56,7 @@ fn an_aborting_deadline_is_recorded_when_a_late_answer_is_refused() {
     assert_eq!(harness.run.status(), Status::Aborted);
 }
 
-/// A checkpoint that is answered by itself, in such a way that a phase runs again; in the second phase of two.
+/// A checkpoint in the second of two phases whose automatic answer repeats a phase.
 fn repeating(waits: WaitSettings, target: &str) -> Harness {
     let options = vec![choice("Go", Action::Continue), choice("Again", Action::RepeatPhase(PhaseId::from(target)))];
     let mut two = phase("two", vec![task("make", &[])]);

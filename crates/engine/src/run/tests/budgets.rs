@@ -1,4 +1,4 @@
-//! Budgets: when a person is asked, about what, and how much an agent may still use.
+//! Budgets: when a person is asked, and how much an agent may still use.
 
 use super::*;
 use crate::hold::HoldKind;
@@ -20,10 +20,10 @@ fn used(cost: Option<u64>, tokens: Option<u64>) -> Usage {
     Usage { cost_micros: cost, input_tokens: tokens, output_tokens: Some(0) }
 }
 
-/// The agent that runs ends well after so many milliseconds.
+/// Ends the running agent successfully after this many milliseconds.
 fn end(harness: &mut Harness, usage: Usage, milliseconds: i64) {
     let Some(Effect::Task { key, attempt }) = harness.run.pending().into_iter().next() else { panic!("no task runs") };
-    // Every command takes a second on this bench.
+    // Every command advances the clock of this harness by a second.
     harness.now += milliseconds - 1000;
     let agent = Some(Box::new(AgentReport { usage, asks: 1, ..AgentReport::default() }));
     let outcome = TaskOutcome::Finished { result: None, outputs: Vec::new() };
@@ -37,8 +37,8 @@ fn a_token_budget_allows_work_until_all_tokens_are_used() {
     assert_eq!(harness.run.status(), Status::Running, "one token is left, and nothing limits the cost");
     end(&mut harness, used(None, Some(1)), 1000);
     assert_eq!(harness.hold().kind, HoldKind::Budget);
-    assert_eq!(harness.hold().notes, ["4 of 4 tokens are used"]);
-    let prompt = "The budget of this run allows nothing more by itself. May one/c go on with as much again?";
+    assert_eq!(harness.hold().notes, ["4 of 4 tokens used"]);
+    let prompt = "The budget of this run does not allow more work. Raise it by the same amount, so that one/c can continue?";
     assert_eq!(harness.hold().prompt, prompt);
 }
 
@@ -46,19 +46,19 @@ fn a_token_budget_allows_work_until_all_tokens_are_used() {
 fn unknown_token_usage_is_asked_about_once() {
     let mut harness = Harness::new(Workflow { budget: Budget { max_tokens: Some(4), ..Budget::default() }, ..agents() });
     end(&mut harness, used(Some(1), None), 1000);
-    assert_eq!(harness.hold().notes, ["the number of tokens of one attempt is not known"]);
-    harness.answer("go-on", None);
+    assert_eq!(harness.hold().notes, ["the number of tokens of one attempt is unknown"]);
+    harness.answer("raise-budget", None);
     end(&mut harness, used(Some(1), Some(1)), 1000);
-    assert_eq!(harness.started(), ["one/a", "one/b", "one/c"], "a person has accepted the attempt that is not known");
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/c"], "a person accepted the attempt whose usage is unknown");
 }
 
 #[test]
 fn several_attempts_of_unknown_cost_are_counted() {
     let mut harness = Harness::new(Workflow { budget: Budget { max_cost_micros: Some(9), ..Budget::default() }, ..agents() });
     end(&mut harness, used(None, Some(1)), 1000);
-    harness.answer("go-on", None);
+    harness.answer("raise-budget", None);
     end(&mut harness, used(None, Some(1)), 1000);
-    assert_eq!(harness.hold().notes, ["the cost of 2 attempts is not known"]);
+    assert_eq!(harness.hold().notes, ["the cost of 2 attempts is unknown"]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_time_budget_is_shown_in_minutes() {
     assert_eq!(harness.run.status(), Status::Running, "a millisecond is left");
     end(&mut harness, used(None, None), 10_001);
     assert_eq!(harness.hold().notes, ["agents worked 1.67 of 1.5 minutes"]);
-    assert!(harness.hold().prompt.starts_with("The budget of phase one allows"), "{}", harness.hold().prompt);
+    assert!(harness.hold().prompt.starts_with("The budget of phase one does not allow more work"), "{}", harness.hold().prompt);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn the_smallest_remaining_budget_limits_an_agent() {
     assert_eq!(left(&Harness::new(agents()), 0), (None, None), "nothing is limited");
 }
 
-/// An agent, and so many that wait for it; all under a budget that the first one uses up.
+/// An agent and this many others that wait for it, all under a budget that the first one uses up.
 fn used_up_for(waiting: usize) -> Harness {
     let mut tasks = vec![agent_task("a", &[])];
     tasks.extend((1..=waiting).map(|number| agent_task(&format!("w{number}"), &["a"])));
@@ -105,9 +105,9 @@ fn used_up_for(waiting: usize) -> Harness {
 #[test]
 fn a_budget_question_names_eight_tasks_and_counts_the_rest() {
     let names = "one/w1, one/w2, one/w3, one/w4, one/w5, one/w6, one/w7, one/w8";
-    let asks = |harness: &Harness| harness.hold().prompt.split_once("May ").unwrap().1.to_owned();
-    assert_eq!(asks(&used_up_for(8)), format!("{names} go on with as much again?"));
-    assert_eq!(asks(&used_up_for(9)), format!("{names}, 1 more go on with as much again?"));
+    let asks = |harness: &Harness| harness.hold().prompt.split_once("so that ").unwrap().1.to_owned();
+    assert_eq!(asks(&used_up_for(8)), format!("{names} can continue?"));
+    assert_eq!(asks(&used_up_for(9)), format!("{names}, 1 more can continue?"));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn skipping_one_of_several_tasks_without_budget_asks_about_the_rest_again() {
     let step = crate::id::StepKey::Task(key("one", 1, "w1"));
     harness.tell(person(), CommandKind::SkipTask { step, reason: "not needed".into(), cut_off: None }, true).unwrap();
     assert_eq!((harness.hold().kind, harness.asked()), (HoldKind::Budget, vec!["one/w2".to_owned()]));
-    harness.answer("go-on", None);
+    harness.answer("raise-budget", None);
     harness.work();
     assert_eq!(harness.run.status(), Status::Complete);
     assert_eq!(harness.started(), ["one/a", "one/w2"]);

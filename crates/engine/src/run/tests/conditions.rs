@@ -46,10 +46,10 @@ fn an_unexpected_when_result_is_ignored() {
     let tasks = vec![task("busy", &[]), conditional("free", &[]), conditional("later", &["busy"])];
     let mut harness = Harness::new(Workflow { max_parallel: Some(1), ..workflow(vec![phase("one", tasks)]) });
     assert_eq!(harness.run.pending().iter().filter(|effect| matches!(effect, Effect::When { .. })).count(), 1);
-    assert_eq!(harness.outcome(evaluated("later", ConditionOutcome::True)), [], "what it needs is not done");
+    assert_eq!(harness.outcome(evaluated("later", ConditionOutcome::True)), [], "its dependency is not done");
     assert_eq!(harness.outcome(evaluated("nowhere", ConditionOutcome::True)), []);
     harness.outcome(evaluated("free", ConditionOutcome::True));
-    assert_eq!(harness.outcome(evaluated("free", ConditionOutcome::False)), [], "it was decided, and waits for room");
+    assert_eq!(harness.outcome(evaluated("free", ConditionOutcome::False)), [], "it was admitted, and waits for capacity");
     harness.perform(&harness.effect_of("one/busy"));
     assert_eq!(harness.outcome(evaluated("free", ConditionOutcome::False)), [], "it runs");
     harness.work();
@@ -77,7 +77,7 @@ fn a_join_any_task_starts_after_the_first_need_and_is_skipped_without_one() {
     let any = |id: &str, needs: &[&str]| Task { join: Join::Any, ..task(id, needs) };
     let tasks = || vec![tolerant("a"), tolerant("b"), any("first", &["a", "b"]), any("alone", &[])];
     let mut harness = Harness::new(workflow(vec![phase("one", tasks())]));
-    assert_eq!(harness.started(), ["one/a", "one/b", "one/alone"], "a task without needs has nothing to wait for");
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/alone"], "a task without dependencies has nothing to wait for");
     harness.fail("one/a");
     assert!(!harness.started().contains(&"one/first".to_owned()));
     harness.perform(&harness.effect_of("one/b"));
@@ -85,7 +85,7 @@ fn a_join_any_task_starts_after_the_first_need_and_is_skipped_without_one() {
     let mut neither = Harness::new(workflow(vec![phase("one", tasks())]));
     neither.fail("one/a");
     neither.fail("one/b");
-    let reason = "it needs a, b, which did not succeed".to_owned();
+    let reason = "it depends on a, b, which did not succeed".to_owned();
     assert_eq!(state(&neither, "first"), TaskState::Omitted { reason, failed: true });
     neither.work();
     assert_eq!(neither.run.status(), Status::Complete);

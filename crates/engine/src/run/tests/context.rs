@@ -1,4 +1,4 @@
-//! The context that scripts, conditions and templates see, and what tasks put into it.
+//! The context that scripts, conditions and templates see, and how tasks add to it.
 
 use super::*;
 use crate::run::context::Context;
@@ -92,7 +92,7 @@ fn the_context_includes_the_definition_of_a_phase() {
     });
     assert_eq!(harness.run.phase_view(&described), expected);
     let plain = harness.run.workflow.phases[1].clone();
-    assert_eq!(harness.run.phase_view(&plain), json!({"id": "two", "name": "two", "iteration": 0}), "absent keys are absent");
+    assert_eq!(harness.run.phase_view(&plain), json!({"id": "two", "name": "two", "iteration": 0}), "absent keys are left out");
     harness.run.current.as_mut().unwrap().feedback = Some("again".into());
     assert_eq!(harness.run.phase_view(&described)["feedback"], "again");
 }

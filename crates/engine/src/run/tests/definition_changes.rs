@@ -1,4 +1,4 @@
-//! Changed definitions: which questions stay open, what is not done again, and which changes are refused.
+//! Changed definitions: which questions stay open, which work is kept, and which changes are refused.
 
 use super::questions::{verify, with_waits};
 use super::*;

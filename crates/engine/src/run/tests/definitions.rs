@@ -1,4 +1,4 @@
-//! Definitions that change while a run is under way: what they lack is taken back, what they add is done.
+//! Definitions that change during a run: tasks that they lack are dropped, and tasks that they add are run.
 
 use super::questions::{decision, verify, with_waits};
 use super::*;
@@ -101,7 +101,7 @@ fn a_changed_open_checkpoint_is_asked_again() {
     assert!(matches!(harness.tell(person(), late, true), Err(Refusal::HoldVoided { now: Some(_), .. })));
     harness.answer("continue", None);
     harness.work();
-    assert_eq!(harness.started(), ["one/a", "two/after"], "what was done is not done again");
+    assert_eq!(harness.started(), ["one/a", "two/after"], "completed tasks are not redone");
 }
 
 #[test]
@@ -213,5 +213,5 @@ fn a_changed_definition_is_refused_until_a_recorded_answer_has_been_checked() {
     harness.tell(person(), without_checkpoint(), false).unwrap();
     harness.tell(person(), CommandKind::Advance, true).unwrap();
     harness.work();
-    assert_eq!(harness.started(), ["one/a", "two/after", "three/last"], "an answer that did not hold is not kept");
+    assert_eq!(harness.started(), ["one/a", "two/after", "three/last"], "a voided answer is not kept");
 }

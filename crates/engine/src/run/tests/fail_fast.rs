@@ -1,4 +1,4 @@
-//! `fail_fast` and `on_fail`: what a failure ends, and which failure decides.
+//! `fail_fast` and `on_fail`: what a failure stops, and which failure counts.
 
 use super::*;
 use crate::run::Status;
@@ -93,7 +93,7 @@ fn an_interruption_counts_once_and_only_while_the_run_is_active() {
     let interrupt = || CommandKind::Interrupt { signal: "SIGINT".into() };
     let mut harness = Harness::new(workflow(vec![phase("one", vec![task("a", &[])])]));
     assert_eq!(harness.outcome(interrupt()).len(), 2);
-    assert_eq!(harness.outcome(interrupt()), [], "it is stopping already");
+    assert_eq!(harness.outcome(interrupt()), [], "it is already stopping");
     harness.take_over();
     harness.work();
     assert_eq!(harness.run.status(), Status::Complete);

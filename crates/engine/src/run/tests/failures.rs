@@ -1,4 +1,4 @@
-//! Failures: retries, what becomes of the others, what a person may say.
+//! Failures: retries, the effect on other tasks, and the options of a person.
 
 use super::*;
 use crate::run::Status;
@@ -14,7 +14,7 @@ fn with(change: impl FnOnce(&mut Task)) -> Workflow {
 fn a_failed_task_fails_the_run_after_the_others_have_finished() {
     let mut harness = Harness::new(with(|_| {}));
     harness.fail("one/a");
-    assert_eq!(harness.run.status(), Status::Running, "b is still under way");
+    assert_eq!(harness.run.status(), Status::Running, "b is still running");
     harness.work();
     assert_eq!(harness.run.status(), Status::Failed);
     assert_eq!(harness.started(), ["one/a", "one/b"], "c needs a");
@@ -27,7 +27,7 @@ fn fail_fast_stops_the_other_tasks() {
     let mut harness = Harness::new(definition);
     harness.fail("one/a");
     assert_eq!(harness.run.status(), Status::Failed);
-    assert!(harness.run.pending().is_empty(), "what is under way and not pending is ended");
+    assert!(harness.run.pending().is_empty(), "running effects that are not pending are stopped");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_retry_waits_for_its_timer_and_doubles_the_backoff() {
     assert_eq!(harness.started().last().unwrap(), "one/a");
     assert_eq!(wait(&mut harness), Some(20_000));
     harness.wake("a");
-    assert_eq!(wait(&mut harness), None, "three tries in all");
+    assert_eq!(wait(&mut harness), None, "three attempts in all");
     harness.work();
     assert_eq!(harness.run.status(), Status::Failed);
 }
@@ -77,7 +77,7 @@ fn a_task_whose_backoff_ended_waits_for_a_parallel_slot() {
     harness.fail("one/a");
     assert_eq!(harness.started(), ["one/a", "one/b"]);
     assert_eq!(harness.wake("a"), [Event::RetryDue { key: key("one", 1, "a") }]);
-    assert!(!harness.run.pending().iter().any(|effect| matches!(effect, Effect::Wake { .. })), "nothing is left to wait for");
+    assert!(!harness.run.pending().iter().any(|effect| matches!(effect, Effect::Wake { .. })), "there is no timer left");
     harness.work();
     assert_eq!(harness.started(), ["one/a", "one/b", "one/a", "one/c"]);
     assert_eq!(harness.run.status(), Status::Complete);
@@ -145,7 +145,7 @@ fn a_backoff_ends_even_if_the_wall_clock_was_set_back() {
         Effect::Wake { timer, longest, .. } => Some((timer, longest)),
         _ => None,
     });
-    let (timer, longest) = wake.expect("the backoff is waited for");
+    let (timer, longest) = wake.expect("the backoff has a timer");
     assert_eq!(longest, Some(Duration::from_secs(10)));
     harness.now -= 3_600_000;
     harness.outcome(CommandKind::TimerDue { timer });
@@ -176,7 +176,7 @@ fn on_fail_ask_lets_a_person_decide_while_other_tasks_continue() {
     harness.work();
     assert_eq!(harness.run.status(), Status::Complete);
     assert!(harness.has(|event| matches!(event, Event::TaskSkipped { .. })));
-    assert_eq!(harness.run.full_context(&|_| None)["checkpoints"], serde_json::json!([]), "that was no checkpoint");
+    assert_eq!(harness.run.full_context(&|_| None)["checkpoints"], serde_json::json!([]), "it was not a checkpoint");
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn on_fail_repeat_repeats_the_phase_up_to_its_limit_then_asks() {
         harness.perform(&harness.run.pending()[0].clone());
     }
     let phase = harness.run.current.as_ref().unwrap();
-    assert!(phase.feedback.as_deref().unwrap().contains("it broke"), "the failure is told to the repeated tasks");
+    assert!(phase.feedback.as_deref().unwrap().contains("it broke"), "the repeated tasks get the failure as feedback");
     harness.fail("one/a");
     harness.work();
     assert_eq!(harness.run.status(), Status::Waiting);
@@ -261,7 +261,7 @@ fn tasks_stopped_by_fail_fast_do_not_count_as_failed() {
     definition.phases[0].tasks[1].on_fail = OnFail::Ask;
     let mut harness = Harness::new(definition);
     harness.fail("one/a");
-    assert!(harness.run.holds.is_empty(), "nobody is asked about b");
+    assert!(harness.run.holds.is_empty(), "no one is asked about b");
     assert_eq!(harness.run.iteration_counts["one"], 2, "the phase runs again, as a says");
 
     let mut definition = with(|_| {});
@@ -286,7 +286,7 @@ fn a_task_in_backoff_takes_no_parallel_slot() {
     assert_eq!(harness.started(), ["one/a", "one/b"]);
     harness.now += 100_000;
     harness.perform(&harness.run.pending().into_iter().find(|effect| matches!(effect, Effect::Task { .. })).unwrap());
-    assert_eq!(harness.started(), ["one/a", "one/b", "one/a"], "it is due, and one may run");
+    assert_eq!(harness.started(), ["one/a", "one/b", "one/a"], "it is due, and there is capacity for one");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tasks that become several or are left out, gap checks, and definitions that change under way.
+//! Fan-out, tasks that are left out, gap checks, and definitions that change during a run.
 
 use super::*;
 use crate::run::Status;
@@ -56,7 +56,7 @@ fn dependents_wait_for_all_items_and_the_fan_out_limits_parallelism() {
     end(&mut harness, "one/e[c]", TaskOutcome::Finished { result: None, outputs: Vec::new() });
     assert_eq!(harness.started().last().unwrap(), "one/after");
     assert_eq!(harness.run.full_context(&|_| None)["outputs"]["one"]["e"]["b"], 1);
-    assert_eq!(harness.run.subagents_spawned, 4, "the list itself is no agent");
+    assert_eq!(harness.run.subagents_spawned, 4, "the fan-out task itself is not an agent");
 }
 
 #[test]
@@ -104,7 +104,11 @@ fn a_repeated_phase_fans_out_again() {
     harness.perform(&harness.run.pending()[0].clone());
     harness.answer("Redo", None);
     end(&mut harness, "one/e", items(&["b"]));
-    assert_eq!(harness.run.full_context(&|_| None)["outputs"]["one"].get("e"), None, "what the last execution gave is gone");
+    assert_eq!(
+        harness.run.full_context(&|_| None)["outputs"]["one"].get("e"),
+        None,
+        "the results of the last execution are gone"
+    );
     harness.work();
     harness.answer("Continue", None);
     assert_eq!(harness.run.status(), Status::Complete);
@@ -128,7 +132,7 @@ fn gaps_are_closed_by_retries_until_the_limit_then_by_a_person() {
     harness.work();
     assert_eq!(harness.run.status(), Status::Complete);
     let rounds: Vec<u32> = harness.run.gap_checks.iter().map(|check| check.round).collect();
-    assert_eq!(rounds, [1, 2, 3, 1], "a person's answer begins the count anew");
+    assert_eq!(rounds, [1, 2, 3, 1], "a person's answer resets the count");
 }
 
 #[test]
@@ -142,10 +146,10 @@ fn agents_called_by_a_gap_check_run_in_the_same_execution() {
     harness.work();
     assert_eq!(harness.run.iteration_counts["one"], 1);
     assert_eq!(harness.run.status(), Status::Complete);
-    let mut nobody = Harness::new(workflow(vec![Phase { gap_check: gap_check(), ..phase("one", vec![task("a", &[])]) }]));
-    nobody.perform(&nobody.run.pending()[0].clone());
-    gaps(&mut nobody, Some(GapAction::SpawnAdditional), &[]);
-    assert_eq!(nobody.hold().kind, crate::hold::HoldKind::Gaps, "with nobody to call, a person decides");
+    let mut harness = Harness::new(workflow(vec![Phase { gap_check: gap_check(), ..phase("one", vec![task("a", &[])]) }]));
+    harness.perform(&harness.run.pending()[0].clone());
+    gaps(&mut harness, Some(GapAction::SpawnAdditional), &[]);
+    assert_eq!(harness.hold().kind, crate::hold::HoldKind::Gaps, "without agents to start, a person decides");
 }
 
 #[test]
@@ -182,7 +186,7 @@ fn only_a_person_may_accept_a_changed_definition() {
     assert!(matches!(harness.tell(agent, body, false), Err(Refusal::PersonRequired { .. })));
 }
 
-/// Where each step looked at all items, this would take many minutes.
+/// If each step scanned all items, this would take many minutes.
 #[test]
 fn a_fan_out_may_be_very_long() {
     let names: Vec<String> = (0..50_000).map(|number| format!("item-{number:05}")).collect();

@@ -60,7 +60,7 @@ fn a_finalization_counts_once() {
 fn a_failed_finalization_fails_the_run_and_resuming_retries_it() {
     let mut harness = at_the_end();
     let events = harness.outcome(CommandKind::Finalized { made: Err(no_space()) });
-    assert_eq!(events, [Event::Failed { message: "the finalization could not be made: no space left".into() }]);
+    assert_eq!(events, [Event::Failed { message: "the finalization failed: no space left".into() }]);
     harness.take_over();
     assert_eq!(harness.run.pending(), [Effect::Finalize]);
     harness.work();

@@ -1,4 +1,4 @@
-//! Forks: what a run that starts from another one keeps, and what stays with its parent.
+//! Forks: what a fork inherits, and what stays with its parent.
 
 use super::*;
 use crate::run::Status;

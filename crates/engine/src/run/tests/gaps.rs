@@ -1,4 +1,4 @@
-//! Gap checks: which results count, whom they call, and what agents say to their scripts.
+//! Gap checks: which results count, which agents they start, and replies to their scripts.
 
 use super::*;
 use crate::hold::HoldKind;
@@ -44,7 +44,7 @@ fn a_gap_check_counts_only_for_the_execution_it_checked() {
     assert_eq!(harness.outcome(found("one", 2, 1, whole())), [], "another execution");
     assert_eq!(harness.outcome(found("one", 1, 2, whole())), [], "another round");
     assert_eq!(harness.outcome(found("one", 1, 1, whole())).len(), 1);
-    assert_eq!(harness.outcome(found("one", 1, 1, incomplete())), [], "the work is complete already");
+    assert_eq!(harness.outcome(found("one", 1, 1, incomplete())), [], "the work is already complete");
     assert_eq!(harness.run.gap_checks.len(), 1);
 }
 
@@ -59,7 +59,7 @@ fn agents_declared_by_a_gap_check_get_a_new_id_in_each_round() {
     assert_eq!(harness.run.status(), Status::Complete);
     let mut again = Harness::new(checked_phase(GapAction::Retry, vec![task("helper", &[])]));
     next_round(&mut again, incomplete());
-    assert_eq!(again.started(), ["one/a", "one/a"], "no one is called where the phase runs again");
+    assert_eq!(again.started(), ["one/a", "one/a"], "no agent is started if the phase is repeated");
 }
 
 fn report() -> Option<Box<AgentReport>> {

@@ -1,4 +1,4 @@
-//! What people ask of single gates, and which question goes with what they moved.
+//! Retrying and skipping gates, and which questions that voids.
 
 use super::overrides::{failed_gate, retry, take_over, the_gate, three};
 use super::*;
@@ -55,7 +55,7 @@ fn retrying_the_only_task_of_a_question_opens_no_new_question() {
     let mut harness = three(|one| one.tasks[0].on_interrupt = OnInterrupt::Ask);
     take_over(&mut harness);
     assert_eq!(harness.asked(), ["one/a"]);
-    assert_eq!(harness.hold().prompt, "one/a was cut off before it finished. What shall become of it?");
+    assert_eq!(harness.hold().prompt, "one/a was interrupted before it finished. What should happen to it?");
     let events = harness.tell(person(), retry("a"), false).unwrap();
     assert!(matches!(&events[..], [Event::HoldVoided { .. }, Event::RetryRequested { .. }]), "{events:?}");
 }
@@ -77,7 +77,7 @@ fn a_gate_with_an_open_question_reruns_after_its_task_is_redone() {
     harness.outcome(lint(1, Some(broken())));
     assert_eq!(harness.asked(), ["one/lint", "one/look"]);
     harness.answer_task("one/look", "issues", Some("wrong colour"));
-    assert!(harness.run.open_holds().is_empty(), "what the gate found is about work that is done again");
+    assert!(harness.run.open_holds().is_empty(), "the gate's finding is about work that is being redone");
     harness.perform(&harness.effect_of("one/make"));
     assert!(harness.run.pending().iter().any(|effect| matches!(effect, Effect::Gate { attempt: 2, .. })));
     harness.outcome(lint(2, None));
@@ -99,9 +99,9 @@ fn a_gate_is_stopped_when_the_work_it_checks_will_be_redone() {
         harness.perform(&harness.effect_of(address));
     }
     let checks = |harness: &Harness| harness.run.pending().iter().any(|effect| matches!(effect, Effect::Gate { .. }));
-    assert!(checks(&harness), "the gate of `make` runs while `slow` takes the only place");
+    assert!(checks(&harness), "the gate of `make` runs while `slow` takes the only slot");
     harness.answer_task("one/look", "issues", Some("wrong colour"));
-    assert!(!checks(&harness), "it would find out something about work that no longer counts");
+    assert!(!checks(&harness), "its result would be about work that no longer counts");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_gate_outcome_after_the_run_stopped_or_ended_changes_nothing() {
     let mut harness = at_a_gate();
     harness.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() });
     assert_eq!(harness.outcome(ended()), []);
-    assert_eq!(harness.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() }), [], "it is being stopped already");
+    assert_eq!(harness.outcome(CommandKind::Interrupt { signal: "SIGTERM".into() }), [], "it is already being stopped");
     let mut harness = at_a_gate();
     harness.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert_eq!(harness.outcome(ended()), []);

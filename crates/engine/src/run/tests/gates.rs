@@ -1,9 +1,9 @@
-//! Gates that belong to a task: they run when it is done, beside other tasks, and whoever needs the task waits for them.
+//! Gates that belong to a task: they run when it is done, in parallel with other tasks, and its dependents wait for them.
 
 use super::*;
 use crate::run::Status;
 
-/// Two tasks side by side, a third that needs the first, and a gate of the first.
+/// Two parallel tasks, a third that needs the first, and a gate of the first.
 fn gated() -> Workflow {
     let mut definition = workflow(vec![phase("one", vec![task("a", &[]), task("b", &[]), task("c", &["a"])])]);
     definition.phases[0].gates = vec![Gate { task: Some(TaskId::from("a")), ..gate("lint") }, gate("all")];
@@ -13,7 +13,7 @@ fn gated() -> Workflow {
 fn finish(harness: &mut Harness, address: &str) {
     let pending = harness.run.pending();
     let found = pending.into_iter().find(|effect| matches!(effect, Effect::Task { key, .. } if key.address() == address));
-    harness.perform(&found.expect("the task is under way"));
+    harness.perform(&found.expect("the task is running"));
 }
 
 fn running_gates(harness: &Harness) -> Vec<String> {
@@ -55,12 +55,12 @@ fn a_failed_task_gate_lets_other_tasks_finish_and_only_it_reruns() {
     let mut harness = Harness::new(gated());
     finish(&mut harness, "one/a");
     end_gate(&mut harness, "lint", 1, Some(broken()));
-    assert_eq!(harness.run.status(), Status::Running, "b is still under way");
+    assert_eq!(harness.run.status(), Status::Running, "b is still running");
     finish(&mut harness, "one/b");
     assert_eq!(harness.run.status(), Status::Failed);
     harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
     assert_eq!(running_gates(&harness), ["lint"]);
-    assert_eq!(harness.started(), ["one/a", "one/b"], "what is done stays done");
+    assert_eq!(harness.started(), ["one/a", "one/b"], "completed tasks stay completed");
     harness.work();
     assert_eq!(harness.run.status(), Status::Complete);
     assert_eq!(harness.started(), ["one/a", "one/b", "one/c"]);
@@ -97,7 +97,7 @@ fn a_task_gate_that_asks_does_not_stop_the_rest_of_the_phase() {
     let mut harness = Harness::new(definition);
     finish(&mut harness, "one/a");
     end_gate(&mut harness, "lint", 1, Some(broken()));
-    assert_eq!(harness.run.status(), Status::Running, "b is still under way");
+    assert_eq!(harness.run.status(), Status::Running, "b is still running");
     finish(&mut harness, "one/b");
     assert_eq!(harness.run.status(), Status::Waiting);
     harness.answer("Count as done", None);
@@ -125,7 +125,7 @@ fn findings_of_a_phase_gate_can_be_sent_back_to_its_tasks() {
     end_gate(&mut harness, "lint", 1, Some(broken()));
     let hold = harness.run.open_holds()[0].clone();
     let labels: Vec<&str> = hold.options.iter().map(|choice| choice.label.as_str()).collect();
-    assert_eq!(labels, ["Run again", "Count as done", "Abort", "Run the phase again with what it found"]);
+    assert_eq!(labels, ["Run again", "Count as done", "Abort", "Run the phase again with its findings"]);
     harness.answer("repeat", Some("mind the names"));
     let phase = harness.run.current.as_ref().unwrap();
     assert_eq!((phase.iteration, phase.tasks[0].attempts), (2, 1));

@@ -45,10 +45,10 @@ fn asking(handover: Handover) -> Harness {
 }
 
 fn exchange(harness: &Harness) -> &Exchange {
-    harness.run.task_run(&key("one", 1, "plan")).unwrap().exchange.as_ref().expect("something was said")
+    harness.run.task_run(&key("one", 1, "plan")).unwrap().exchange.as_ref().expect("the task has an exchange")
 }
 
-/// What the agent is told after an answer.
+/// The response that the agent gets after an answer.
 fn response_after(kind: HandoverKind, option: &str, words: Option<&str>) -> Response {
     let way =
         |id: &str, name: &str| question::DecisionOption { id: OptionId::from(id), name: name.into(), pros: None, cons: None };
@@ -63,7 +63,7 @@ fn response_after(kind: HandoverKind, option: &str, words: Option<&str>) -> Resp
         _ => None,
     });
     assert_eq!(reasons.next_back(), Some(AttemptReason::Answered), "it continues because of the answer");
-    exchange(&harness).response.clone().expect("it is told what a person said")
+    exchange(&harness).response.clone().expect("the agent gets the response")
 }
 
 #[test]
@@ -94,18 +94,18 @@ fn completed_work_is_kept_over_several_handovers() {
     let same = Handover { completed: vec![completed("1", "schema", "bbb")], ..handover(HandoverKind::Verify, "Again.") };
     end(&mut harness, TaskOutcome::HandsOver(Box::new(same)));
     let known = |harness: &Harness| exchange(harness).handover.as_ref().unwrap().completed.clone();
-    assert_eq!(known(&harness), [completed("1", "schema", "bbb")], "the same task is listed once, as it was named last");
+    assert_eq!(known(&harness), [completed("1", "schema", "bbb")], "the same task is listed once, as last reported");
     assert_eq!(exchange(&harness).response, None, "the last answer was for the last question");
     harness.answer("approved", None);
     let others = vec![completed("1", "seeds", "ccc"), completed("2", "schema", "ddd")];
     let next = Handover { completed: others.clone(), ..handover(HandoverKind::Verify, "Again.") };
     end(&mut harness, TaskOutcome::HandsOver(Box::new(next)));
     let completed = [vec![completed("1", "schema", "bbb")], others].concat();
-    assert_eq!(known(&harness), completed, "another number or another name is another task");
+    assert_eq!(known(&harness), completed, "a different number or name is a different task");
     harness.answer("approved", None);
     let last = Handover { completed: Vec::new(), ..handover(HandoverKind::Verify, "Once more.") };
     end(&mut harness, TaskOutcome::HandsOver(Box::new(last)));
-    assert_eq!(known(&harness), completed, "an agent need not repeat what was done before it");
+    assert_eq!(known(&harness), completed, "an agent need not repeat work of earlier agents");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_agent_question_starts_with_its_first_line_or_its_awaited_input() {
     assert_eq!(prompt(" \n"), "one/plan asks: a word");
 }
 
-/// A run whose agent cannot find these commits of the one before it.
+/// A run in which the commits of the previous agent do not exist.
 fn without(commits: &[&str]) -> Harness {
     let mut harness = asking(handover(HandoverKind::Verify, "Look."));
     harness.answer("approved", None);
@@ -129,9 +129,9 @@ fn missing_commits_are_asked_about_and_a_person_may_continue_without_them() {
     let mut harness = without(&["aaa"]);
     assert_eq!(harness.hold().kind, HoldKind::Handover);
     let work: Vec<&String> = harness.hold().notes.iter().skip(1).collect();
-    assert_eq!(work, ["task 1 (schema) is said to be in aaa"]);
-    harness.answer("go-on", None);
-    assert!(exchange(&harness).unchecked, "the commits need not be there any more");
+    assert_eq!(work, ["task 1 (schema) was reported as commit aaa"]);
+    harness.answer("continue", None);
+    assert!(exchange(&harness).unchecked, "missing commits are accepted");
     assert_eq!(exchange(&harness).response.as_ref().map(|said| said.text.as_str()), Some("approved"), "the answer is not lost");
     harness.work();
     assert_eq!(harness.run.status(), crate::run::Status::Complete);
@@ -141,10 +141,10 @@ fn missing_commits_are_asked_about_and_a_person_may_continue_without_them() {
 fn a_question_about_missing_commits_names_eight_and_counts_the_rest() {
     let asked = |commits: &[&str]| {
         let prompt = without(commits).hold().prompt.clone();
-        prompt.split_once("does not know: ").unwrap().1.to_owned()
+        prompt.split_once("do not exist in git: ").unwrap().1.to_owned()
     };
-    assert_eq!(asked(&["a", "b", "c", "d", "e", "f", "g", "h"]), "a, b, c, d, e, f, g, h. Shall it go on?");
-    assert_eq!(asked(&["a", "b", "c", "d", "e", "f", "g", "h", "i"]), "a, b, c, d, e, f, g, h and 1 more. Shall it go on?");
+    assert_eq!(asked(&["a", "b", "c", "d", "e", "f", "g", "h"]), "a, b, c, d, e, f, g, h. Continue anyway?");
+    assert_eq!(asked(&["a", "b", "c", "d", "e", "f", "g", "h", "i"]), "a, b, c, d, e, f, g, h and 1 more. Continue anyway?");
 }
 
 #[test]

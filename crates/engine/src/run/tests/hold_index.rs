@@ -1,4 +1,4 @@
-//! What holds put into the index: timers that are waited for, and stored files that are referred to.
+//! Index rows of holds: their timers, and references to stored files.
 
 use super::questions::decision;
 use super::*;
@@ -11,7 +11,7 @@ fn file(path: &str, bytes: &[u8]) -> PresentedFile {
     PresentedFile::new(path, Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, mode: 0o644 })
 }
 
-/// A checkpoint with a deadline and reminders, which shows files; with what opening it put into the index.
+/// A checkpoint with a deadline and reminders that shows files, and the index rows of its opening.
 fn opened(then: OnDeadline, files: Vec<PresentedFile>) -> (Harness, IndexRows) {
     let deadline = Some(Deadline { after: Duration::from_secs(600), then });
     let waits = WaitSettings { deadline, remind: Some(Duration::from_secs(60)), ..WaitSettings::default() };
@@ -30,7 +30,7 @@ fn seal(harness: &mut Harness) -> IndexRows {
     harness.run.seal(Vec::new()).2
 }
 
-/// The kinds of the timers that are new, and how many are gone.
+/// The kinds of the new timers, and the number of removed ones.
 fn timers(rows: &IndexRows) -> (Vec<&str>, usize) {
     (rows.timers.iter().map(|row| row.kind.as_str()).collect(), rows.timers_removed.len())
 }
@@ -83,7 +83,7 @@ fn an_expired_deadline_is_renewed_when_its_question_reopens() {
     assert_eq!(seal(&mut harness).timers_removed, [deadline]);
     let hold = harness.hold().id.clone();
     harness.answer("Go", None);
-    assert_eq!(timers(&seal(&mut harness)), (vec![], 1), "only the reminders were still waited for");
+    assert_eq!(timers(&seal(&mut harness)), (vec![], 1), "only the reminder timer was left");
     let files = vec![file("a.md", b"two")];
     harness.outcome(CommandKind::Rechecked { hold, revision: 1, files, diff: None, differences: Vec::new() });
     assert_eq!(timers(&seal(&mut harness)), (vec!["deadline", "remind"], 0));
@@ -112,7 +112,7 @@ fn a_run_is_running_while_an_answer_is_checked_even_if_another_question_is_open(
     }
     assert_eq!(harness.run.status(), Status::Waiting);
     harness.answer_task("one/db", "sqlite", None);
-    assert_eq!(harness.run.status(), Status::Running, "the file is looked at again");
+    assert_eq!(harness.run.status(), Status::Running, "the file is checked again");
     harness.work();
     assert_eq!(harness.run.status(), Status::Waiting);
 }

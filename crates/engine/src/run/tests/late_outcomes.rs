@@ -1,4 +1,4 @@
-//! Who may start a run, what comes too late, and who goes on when something fails.
+//! Who may start a run, outcomes that come too late, and what continues after a failure.
 
 use super::*;
 use crate::run::Status;
@@ -68,20 +68,20 @@ fn fail_fast_ignores_a_failure_that_a_person_decides_about() {
         one.tasks[0].on_fail = OnFail::Ask;
     });
     harness.fail("one/a");
-    assert!(runs(&harness), "b works on");
+    assert!(runs(&harness), "b continues");
     let mut harness = gated(|one| {
         one.fail_fast = true;
         one.tasks[0].continue_on_error = true;
     });
     harness.fail("one/a");
-    assert!(runs(&harness), "b works on");
+    assert!(runs(&harness), "b continues");
     let mut harness = gated(|one| {
         one.fail_fast = true;
         one.gates[0].on_fail = OnFail::Ask;
     });
     harness.perform(&harness.effect_of("one/a"));
     harness.outcome(gate_ended("one", 1, 1, Some(broken())));
-    assert!(runs(&harness), "b works on");
+    assert!(runs(&harness), "b continues");
 }
 
 #[test]

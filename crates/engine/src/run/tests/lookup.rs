@@ -1,4 +1,4 @@
-//! What a phase knows of its tasks: how many have ended, how, and what waits for them.
+//! The lookup of a phase: how many tasks have ended, how, and which wait for them.
 
 use super::questions::decision;
 use super::*;
@@ -73,7 +73,7 @@ fn a_finished_phase_keeps_its_unfinished_tasks() {
     assert_eq!(ended, ["a", "b"], "an agent that a script named is part of the script's task");
 }
 
-/// Puts a task into each of these states in turn, and makes sure that nothing is counted otherwise than in a phase looked up anew.
+/// Sets each of these states in turn, and checks that the counters equal those of a lookup built from scratch.
 fn follows(phase: &mut PhaseRun, declared: &Phase, index: usize, states: &[TaskState]) {
     for state in states {
         phase.set(index, state.clone());

@@ -1,4 +1,4 @@
-//! The rules of a run, each as a claim, on workflows made by hand.
+//! The rules of a run, each stated as a claim about a small workflow.
 
 mod agents;
 mod answer_change_consequences;
@@ -106,7 +106,7 @@ pub(super) fn person() -> Actor {
     }
 }
 
-/// A run under test: commands go in at rising moments, and everything that happened is kept.
+/// A run under test. Commands get increasing timestamps, and all events are kept.
 pub(super) struct Harness {
     pub(super) run: Run,
     pub(super) entries: Vec<Entry>,
@@ -143,7 +143,7 @@ impl Harness {
         self.tell(Actor::driver(), body, true).unwrap()
     }
 
-    /// Performs everything that is pending, all work succeeding, until only people can move the run.
+    /// Performs all pending effects successfully, until only a person can move the run.
     pub(super) fn work(&mut self) {
         while let Some(effect) = self.run.pending().into_iter().next() {
             self.perform(&effect);
@@ -205,17 +205,17 @@ impl Harness {
             }
         };
         let events = self.outcome(body);
-        assert!(!self.run.pending().contains(effect), "{effect:?} would be performed again and again");
+        assert!(!self.run.pending().contains(effect), "{effect:?} would be performed forever");
         events
     }
 
-    /// Lets the backoff of a task end.
+    /// Ends the backoff of a task.
     pub(super) fn wake(&mut self, task: &str) -> Vec<Event> {
         let tasks = self.run.current.iter().flat_map(|phase| &phase.tasks);
         let mut backoffs = tasks.filter(|known| known.task.as_str() == task).filter_map(|task| task.state.next_try());
-        let (timer, due) = backoffs.next().expect("the task waits for its next try");
+        let (timer, due) = backoffs.next().expect("the task is backing off");
         let wakes = |effect: &Effect| matches!(effect, Effect::Wake { timer: known, .. } if known == timer);
-        let wake = self.run.pending().into_iter().find(wakes).expect("the backoff is waited for");
+        let wake = self.run.pending().into_iter().find(wakes).expect("the backoff has a timer");
         assert!(due.as_millis() >= self.now, "it is not over yet");
         self.perform(&wake)
     }
@@ -226,7 +226,7 @@ impl Harness {
             Effect::Task { key, attempt } if key.address() == address => Some((key.clone(), *attempt)),
             _ => None,
         });
-        let (key, attempt) = found.expect("the task is under way");
+        let (key, attempt) = found.expect("the task is running");
         self.outcome(CommandKind::TaskEnded { key, attempt, outcome: TaskOutcome::Failed(broken()), agent: None, commit: None })
     }
 
@@ -270,7 +270,7 @@ impl Harness {
         CommandKind::Answer { hold, revision, option: option.into(), feedback }
     }
 
-    /// A process starts to drive the run.
+    /// Another process takes over the run.
     pub(super) fn take_over(&mut self) -> Vec<Event> {
         self.tell(person(), CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap()
     }
@@ -282,7 +282,7 @@ impl Harness {
         asked
     }
 
-    /// The effect of a task that runs.
+    /// The effect of a running task.
     pub(super) fn effect_of(&self, address: &str) -> Effect {
         let is_meant = |effect: &Effect| matches!(effect, Effect::Task { key, .. } if key.address() == address);
         self.run.pending().into_iter().find(is_meant).expect("the task runs")
@@ -301,7 +301,7 @@ impl Harness {
     }
 }
 
-/// Why the finalization gave nothing.
+/// The failure of a finalization.
 pub(super) fn no_space() -> Failure {
     Failure { kind: FailureKind::Output, message: "no space left".into(), tail: String::new() }
 }

@@ -1,4 +1,4 @@
-//! What people ask of single tasks and gates: another attempt, or to let it count as done.
+//! Overrides by people for single tasks and gates: retry and skip.
 
 use super::*;
 use crate::hold::{HoldKind, HoldState};
@@ -24,7 +24,7 @@ pub(super) fn take_over(harness: &mut Harness) {
     harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
 }
 
-/// `a` and `b` side by side, `c` after `a`.
+/// `a` and `b` in parallel, `c` after `a`.
 pub(super) fn three(change: impl FnOnce(&mut Phase)) -> Harness {
     let mut one = phase("one", vec![task("a", &[]), task("b", &[]), task("c", &["a"])]);
     change(&mut one);
@@ -49,7 +49,7 @@ fn asked() -> Harness {
     harness
 }
 
-/// A run that failed at its gate `test`, which stands between two others.
+/// A run that failed at its gate `test`, which is between two others.
 pub(super) fn failed_gate(on_fail: OnFail) -> Harness {
     let mut harness = three(|one| {
         one.gates = vec![gate("lint"), Gate { on_fail, ..gate("test") }, gate("ship")];
@@ -69,7 +69,7 @@ fn a_retry_of_a_failed_run_clears_the_failure_and_starts_nothing_by_itself() {
     let events = harness.tell(person(), retry("a"), false).unwrap();
     assert_eq!(events, [Event::RetryRequested { key: key("one", 1, "a") }]);
     assert_eq!(harness.run.status(), Status::Running);
-    assert!(harness.run.pending().is_empty(), "nobody drives it");
+    assert!(harness.run.pending().is_empty(), "it has no driver");
     take_over(&mut harness);
     harness.work();
     assert_eq!(harness.run.status(), Status::Complete);
@@ -130,7 +130,7 @@ fn a_retry_voids_the_question_about_the_task() {
     assert!(matches!(harness.tell(person(), late, false), Err(Refusal::HoldVoided { .. })));
     harness.outcome(CommandKind::Advance);
     harness.fail("one/a");
-    assert_eq!(harness.hold().kind, HoldKind::Failed, "it can be asked about again");
+    assert_eq!(harness.hold().kind, HoldKind::Failed, "the question can be asked again");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_run_stays_failed_while_another_failure_remains() {
     harness.fail("one/b");
     assert_eq!(harness.run.status(), Status::Failed);
     harness.tell(person(), skip("c"), false).unwrap();
-    assert_eq!(harness.run.status(), Status::Failed, "what failed was not skipped");
+    assert_eq!(harness.run.status(), Status::Failed, "the failed task was not skipped");
     harness.tell(person(), skip("a"), false).unwrap();
     assert_eq!(harness.run.end, Some(crate::run::End::Failed("one/b failed: it broke".into())));
     harness.tell(person(), skip("b"), false).unwrap();
@@ -208,7 +208,7 @@ fn resuming_runs_retried_and_other_failed_tasks() {
     let mut harness = three(|one| one.tasks[1].on_interrupt = OnInterrupt::Fail);
     harness.fail("one/a");
     take_over(&mut harness);
-    assert_eq!(harness.run.status(), Status::Failed, "b was cut off, and that counts as failure");
+    assert_eq!(harness.run.status(), Status::Failed, "b was interrupted, and that counts as a failure");
     let was_started = harness.started();
     let retried = harness.tell(person(), retry("b"), false);
     assert!(retried.is_ok(), "{retried:?}");
@@ -296,7 +296,7 @@ fn an_attempt_whose_driver_died_counts_as_interrupted() {
     let events = harness.tell(person(), body(1), false).unwrap();
     assert!(matches!(&events[..], [Event::TaskInterrupted { attempt: 1, .. }, Event::RetryRequested { .. }]), "{events:?}");
     take_over(&mut harness);
-    assert!(harness.run.holds.is_empty(), "a person has said already what becomes of it");
+    assert!(harness.run.holds.is_empty(), "a person has already decided about it");
     assert!(harness.has(|event| matches!(event, Event::TaskStarted { attempt: 2, reason: AttemptReason::Interrupted, .. })));
     harness.work();
     assert_eq!(harness.run.status(), Status::Complete);

@@ -1,11 +1,11 @@
-//! What may be read before the events that call for it are stored: nothing that changes the world outside.
+//! Effects that may start before their events are stored: only those that read.
 
 use super::*;
 
 fn asking(condition: Option<Script>) -> Harness {
     let asked = Checkpoint { condition, ..checkpoint(vec![choice("Go", Action::Continue)]).unwrap() };
     let mut harness = Harness::new(workflow(vec![Phase { checkpoint: Some(asked), ..phase("one", vec![task("a", &[])]) }]));
-    assert_eq!(harness.run.pending_read(), None, "a task changes the world");
+    assert_eq!(harness.run.pending_read(), None, "a task has side effects");
     harness.perform(&harness.effect_of("one/a"));
     harness
 }

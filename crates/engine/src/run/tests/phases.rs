@@ -1,4 +1,4 @@
-//! The loop of phases: order, skip list, repeat, gates, conditions, context.
+//! The loop over phases: order, skip list, repetition, gates, conditions, context.
 
 use super::*;
 use crate::run::Status;
@@ -75,7 +75,7 @@ fn a_repeat_increments_the_iteration_and_carries_feedback() {
     let record = &context["checkpoints"][0];
     assert_eq!((&record["decision"], &record["target"]), (&"repeat_phase".into(), &"plan".into()));
     assert_eq!(record["by"]["name"], "ada");
-    assert!(record.get("skipped").is_none(), "absent things are absent");
+    assert!(record.get("skipped").is_none(), "absent keys are left out");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_condition_that_errors_shows_the_checkpoint_with_the_error() {
     let mut harness = Harness::new(definition);
     harness.perform(&harness.run.pending()[0].clone());
     harness.outcome(body());
-    assert!(harness.run.holds.is_empty(), "skip passes the checkpoint over");
+    assert!(harness.run.holds.is_empty(), "the checkpoint is skipped");
     assert!(harness.run.warnings[0].contains("x is not defined"), "and says so");
 }
 

@@ -1,4 +1,4 @@
-//! Pipelines: reviews and the gates they add, notes, and what an imported file says about gates.
+//! Pipelines: reviews and the gates they add, notes, and gates of an imported file.
 
 use super::pipelines::{file, import_into, imported, pipeline, review, said};
 use super::*;
@@ -25,7 +25,7 @@ fn a_later_review_may_name_a_gate_again_and_add_others() {
     file(&mut harness, asking(Verdict::DoNotShip, vec![gate("rls")])).unwrap();
     let other = Gate { run: "false".into(), ..gate("rls") };
     let refused = file(&mut harness, asking(Verdict::ShipWithGates, vec![other])).unwrap_err();
-    assert_eq!(refused, Refusal::GateKnown { gate: GateId::from("rls") }, "one name stands for one gate");
+    assert_eq!(refused, Refusal::GateKnown { gate: GateId::from("rls") }, "a gate name is unique");
     let twice = file(&mut harness, asking(Verdict::ShipWithGates, vec![gate("audit"), gate("audit")])).unwrap_err();
     assert_eq!(twice, Refusal::GateKnown { gate: GateId::from("audit") });
     file(&mut harness, asking(Verdict::ShipWithGates, vec![gate("rls"), gate("audit")])).unwrap();

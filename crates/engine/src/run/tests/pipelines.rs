@@ -1,4 +1,4 @@
-//! Pipelines: how far they are, their review, what was done before they were imported.
+//! Pipelines: progress, reviews, and work done before the import.
 
 use super::*;
 use crate::run::event::FrozenFile;
@@ -7,7 +7,7 @@ use crate::run::pipeline::{
 };
 use crate::run::{Status, pipeline::FileError};
 
-/// Two phases: WS1 with a gate of its own; WS2 and WS3 side by side, and a gate of the phase.
+/// Two phases: WS1 with a gate of its own; WS2 and WS3 in parallel, and a gate of the phase.
 pub(super) fn pipeline() -> Workflow {
     let own = Gate { task: Some(TaskId::from("WS1")), title: Some("schema (WS1)".into()), ..gate("schema") };
     let one = Phase {
@@ -65,7 +65,7 @@ fn expected(
 }
 
 fn next(harness: &mut Harness) -> Vec<Event> {
-    let effect = harness.run.pending().into_iter().next().expect("something is under way");
+    let effect = harness.run.pending().into_iter().next().expect("something is running");
     harness.perform(&effect)
 }
 
@@ -116,7 +116,7 @@ fn artifacts_come_from_completed_workstreams() {
     assert!(harness.run.pending().contains(&Effect::Artifacts { key: key.clone() }));
     let (paths, missing) = (vec!["a.sql".into()], vec!["b.sql".into()]);
     harness.outcome(CommandKind::Pipeline(Box::new(PipelineCommand::ArtifactsFound { key, paths, missing })));
-    assert_eq!(harness.run.warnings, ["WS1 was to leave behind what is not there: b.sql"]);
+    assert_eq!(harness.run.warnings, ["WS1 did not produce the required artifacts: b.sql"]);
     assert!(said(&harness).artifacts.is_empty(), "its gate has not passed");
     harness.work();
     assert_eq!(said(&harness).artifacts, [("WS1".to_owned(), vec!["a.sql".to_owned()])]);
@@ -139,7 +139,7 @@ fn a_run_ends_only_after_its_workstream_artifacts_were_collected() {
         harness.answer("Continue", None);
         finish(&mut harness, "WS3", first);
         finish(&mut harness, "WS2", done());
-        assert_eq!(harness.run.status(), Status::Running, "nobody has looked yet");
+        assert_eq!(harness.run.status(), Status::Running, "no one has looked yet");
         while let Some(Effect::Artifacts { key }) = harness.run.pending().into_iter().next() {
             let paths = vec![format!("{}.sql", key.task)];
             harness.outcome(CommandKind::Pipeline(Box::new(PipelineCommand::ArtifactsFound { key, paths, missing: Vec::new() })));
@@ -158,13 +158,13 @@ fn a_failure_names_the_workstream_and_keeps_its_output() {
     let failure = Failure { kind: FailureKind::Exit(2), message: "it ended with exit code 2".into(), tail: tail.into() };
     let (key, outcome) = (key("phase-2", 1, "WS3"), TaskOutcome::Failed(failure));
     harness.outcome(CommandKind::TaskEnded { key, attempt: 1, outcome, agent: None, commit: None });
-    assert_eq!(said(&harness).status, Lifecycle::InProgress, "WS2 is at work");
+    assert_eq!(said(&harness).status, Lifecycle::InProgress, "WS2 is running");
     harness.work();
     assert_eq!(lists(&harness), expected("failed", 2, "WS1 WS2", "", "WS3"));
     let failure = PipelineFailure { workstream: "WS3".into(), message: "it ended with exit code 2", output: tail };
     assert_eq!(harness.run.pipeline_failure(), Some(failure));
     harness.outcome(CommandKind::TakeOver { driver: DriverId::from("driver-2"), detached: false });
-    assert_eq!(lists(&harness), expected("in_progress", 2, "WS1 WS2", "WS3", ""), "what was completed stays so");
+    assert_eq!(lists(&harness), expected("in_progress", 2, "WS1 WS2", "WS3", ""), "completed workstreams stay completed");
 }
 
 /// Fails the gate of the second phase, once.
@@ -268,7 +268,7 @@ fn a_third_review_may_block_what_an_earlier_one_permitted() {
     file(&mut harness, review(Verdict::Ship)).unwrap();
     file(&mut harness, review(Verdict::DoNotShip)).unwrap();
     let filed = known(&harness).review.clone().unwrap();
-    assert_eq!((filed.verdict, filed.attempt), (Verdict::DoNotShip, 2), "the format knows two attempts");
+    assert_eq!((filed.verdict, filed.attempt), (Verdict::DoNotShip, 2), "the format allows two attempts");
     assert_eq!(file(&mut harness, review(Verdict::Ship)).unwrap_err(), Refusal::ReviewsSpent { attempts: 2 });
     assert_eq!(file(&mut harness, review(Verdict::DoNotShip)).unwrap_err(), Refusal::ReviewsSpent { attempts: 2 });
 }
@@ -365,7 +365,7 @@ fn a_permitting_review_is_revoked_only_by_a_blocking_review_or_a_person() {
     assert_eq!(file(&mut harness, review(Verdict::Ship)).unwrap_err(), stands);
     file(&mut harness, review(Verdict::DoNotShip)).unwrap();
     file(&mut harness, review(Verdict::Overridden)).unwrap();
-    assert!(said(&harness).gates_pending.contains(&"rls".to_owned()), "what it asked for still must hold");
+    assert!(said(&harness).gates_pending.contains(&"rls".to_owned()), "its gates must still pass");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Answers without a person, and what tries again by itself.
+//! Automatic answers and automatic retries.
 
 use super::questions::{decision, verify};
 use super::*;
@@ -76,7 +76,7 @@ fn a_retry_after_an_until_limit_resets_the_rounds() {
     let mut harness = Harness::new(workflow(vec![phase("one", vec![polish])]));
     let mut rounds = 0;
     while harness.run.status() == Status::Running {
-        match harness.run.pending().into_iter().next().expect("something is to be done") {
+        match harness.run.pending().into_iter().next().expect("something is pending") {
             Effect::Task { key, attempt } => {
                 rounds += 1;
                 let outcome = TaskOutcome::Again { result: None, outputs: Vec::new(), why: "not yet".into(), failed_check: None };
@@ -85,14 +85,14 @@ fn a_retry_after_an_until_limit_resets_the_rounds() {
             other => drop(harness.perform(&other)),
         }
     }
-    assert_eq!(rounds, 6, "three for each try");
+    assert_eq!(rounds, 6, "three for each attempt");
     let failed = harness.entries.iter().filter_map(|entry| match &entry.event {
         Event::TaskFailed { failure, attempt, .. } => Some((*attempt, failure.message.clone())),
         _ => None,
     });
-    let told: Vec<(u32, String)> = failed.collect();
-    assert_eq!(told.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [3, 6]);
-    assert!(told.iter().all(|(_, message)| message.contains("after 3 rounds")), "{told:?}");
+    let failures: Vec<(u32, String)> = failed.collect();
+    assert_eq!(failures.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [3, 6]);
+    assert!(failures.iter().all(|(_, message)| message.contains("after 3 rounds")), "{failures:?}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn policy_answers_again_when_a_person_answered_only_another_question() {
     let mut harness = Harness::new(asked);
     shown(&mut harness, true);
     shown(&mut harness, false);
-    assert_eq!(harness.hold().scope.phase(), Some(&PhaseId::from("two")), "what does not qualify waits for a person");
+    assert_eq!(harness.hold().scope.phase(), Some(&PhaseId::from("two")), "questions that do not qualify wait for a person");
     harness.answer("back", None);
     shown(&mut harness, true);
     let ways: Vec<Channel> = harness.run.decisions.iter().map(|decision| decision.actor.channel).collect();

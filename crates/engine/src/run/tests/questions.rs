@@ -1,4 +1,4 @@
-//! Questions of three kinds, logins that are missing, deadlines, and answers without a person.
+//! Questions of three kinds, missing logins, deadlines, and automatic answers.
 
 use super::*;
 use crate::hold::{
@@ -70,7 +70,10 @@ fn every_question_can_be_answered_by_stopping_the_run() {
         for word in ["abort", "Stop the run", "stop"] {
             let mut harness = harness(vec![task("make", &[]), asked.clone(), task("ship", &["look"])]);
             let options = harness.hold().options.len();
-            assert!(harness.hold().options.iter().all(|choice| choice.action != Action::Abort), "it is apart from the options");
+            assert!(
+                harness.hold().options.iter().all(|choice| choice.action != Action::Abort),
+                "it is separate from the options"
+            );
             assert!(harness.hold().option(&(options + 1).to_string()).is_none(), "it has no number");
             harness.answer(word, None);
             assert_eq!(harness.run.status(), Status::Aborted, "{word}");
@@ -101,7 +104,7 @@ fn issues_start_a_new_attempt_with_the_issues_and_ask_again() {
     assert_eq!((made.attempts, made.feedback(), made.failures), (2, Some("the button is off"), 0));
     let again = |event: &Event| matches!(event, Event::TaskStarted { key, attempt: 2, reason: AttemptReason::Feedback, .. } if key.task.as_str() == "make");
     assert!(harness.has(again));
-    assert!(harness.run.open_holds().is_empty(), "it is asked again only when the work is done");
+    assert!(harness.run.open_holds().is_empty(), "it is asked again only after the work is done");
     harness.work();
     assert_eq!(harness.hold().kind, HoldKind::Verify);
     assert_eq!(harness.run.current.as_ref().unwrap().id.as_str(), "one", "issues never count as approval");
@@ -118,7 +121,7 @@ fn endless_issues_fail_the_run_and_resuming_asks_again() {
     harness.work();
     assert_eq!((harness.run.status(), harness.hold().kind), (Status::Waiting, HoldKind::Verify));
     harness.answer("issues", Some("third"));
-    assert_eq!(harness.run.status(), Status::Running, "the count begins anew");
+    assert_eq!(harness.run.status(), Status::Running, "the count starts over");
 }
 
 #[test]
@@ -166,9 +169,9 @@ fn lacks_authentication(harness: &mut Harness, address: &str, probe: Option<&str
 
 #[test]
 fn an_auth_gate_is_not_a_failure_and_spends_no_attempt() {
-    let mut harness = Harness::new(workflow(vec![phase("one", vec![task("deploy", &[]), task("beside", &[])])]));
+    let mut harness = Harness::new(workflow(vec![phase("one", vec![task("deploy", &[]), task("other", &[])])]));
     lacks_authentication(&mut harness, "one/deploy", Some("deploy whoami"));
-    assert_eq!(harness.run.status(), Status::Running, "others go on");
+    assert_eq!(harness.run.status(), Status::Running, "others continue");
     assert_eq!(harness.hold().options, authentication_options());
     harness.work();
     assert_eq!(harness.run.status(), Status::Waiting);
@@ -180,13 +183,13 @@ fn an_auth_gate_is_not_a_failure_and_spends_no_attempt() {
     assert_eq!(harness.run.task_run(&key("one", 1, "deploy")).unwrap().failures, 0);
     lacks_authentication(&mut harness, "one/deploy", None);
     harness.answer("failure", None);
-    assert_eq!(harness.run.status(), Status::Failed, "a person may say that it is a failure after all");
+    assert_eq!(harness.run.status(), Status::Failed, "a person may treat it as a failure");
 }
 
 #[test]
 fn a_nonblocking_question_continues_with_its_default_and_a_person_may_change_it() {
     let waits = WaitSettings { default: Some(OptionId::from("sqlite")), ..WaitSettings::default() };
-    let tasks = vec![with_waits(decision("db", &[]), waits), task("build", &["db"]), task("beside", &[])];
+    let tasks = vec![with_waits(decision("db", &[]), waits), task("build", &["db"]), task("other", &[])];
     let mut last = phase("two", vec![task("after", &[])]);
     last.checkpoint = checkpoint(vec![choice("Continue", Action::Continue)]);
     let mut harness = Harness::new(workflow(vec![phase("one", tasks), last]));
@@ -194,17 +197,17 @@ fn a_nonblocking_question_continues_with_its_default_and_a_person_may_change_it(
     assert_eq!(harness.run.decisions.len(), 1);
     let decided = harness.run.decisions[0].clone();
     assert_eq!((decided.option.as_str(), decided.actor.channel), ("sqlite", Channel::Default));
-    assert_eq!(harness.run.current.as_ref().unwrap().id.as_str(), "two", "nobody waited");
+    assert_eq!(harness.run.current.as_ref().unwrap().id.as_str(), "two", "the run did not wait");
     let found = crate::run::consequences(&harness.run, &decided.hold, "postgres").unwrap();
     assert_eq!(found.tasks, [TaskId::from("build")]);
-    assert_eq!(found.carried, [TaskId::from("db"), TaskId::from("beside")]);
+    assert_eq!(found.carried, [TaskId::from("db"), TaskId::from("other")]);
     let change =
         CommandKind::ChangeAnswer(AnswerChange { hold: decided.hold.clone(), option: "postgres".into(), feedback: None });
     assert!(matches!(harness.tell(Actor::driver(), change.clone(), true), Err(Refusal::PersonRequired { .. })));
     let before = harness.started().len();
     harness.tell(person(), change.clone(), true).unwrap();
     harness.work();
-    assert_eq!(harness.started()[before..], ["one/build", "two/after"], "only what depends on it is done again");
+    assert_eq!(harness.started()[before..], ["one/build", "two/after"], "only its dependents are redone");
     assert_eq!(harness.run.full_context(&|_| None)["outputs"]["one"]["db"]["option"], "postgres");
     assert!(harness.run.decisions[0].void);
     assert!(matches!(harness.tell(person(), change, true), Err(Refusal::AnsweredByPerson { .. })), "now a person gave it");
@@ -230,7 +233,7 @@ fn policy_answers_up_to_its_consecutive_limit_and_marks_each_answer() {
     assert_eq!(harness.hold().kind, HoldKind::Verify, "the third is for a person");
     harness.answer("approved", None);
     harness.work();
-    assert_eq!(harness.hold().kind, HoldKind::Action, "what only a person can do is never answered without one");
+    assert_eq!(harness.hold().kind, HoldKind::Action, "an action is never answered without a person");
 }
 
 #[test]
@@ -245,7 +248,7 @@ fn a_deadline_answers_escalates_or_aborts_unless_already_answered() {
     };
     let answer = || OnDeadline::Answer(OptionId::from("postgres"));
     let mut first = harness(vec![with_waits(decision("db", &[]), waits(answer()))]);
-    assert!(due(&mut first, 10).is_empty(), "it is not time yet");
+    assert!(due(&mut first, 10).is_empty(), "it is not due yet");
     assert_eq!(due(&mut first, 3600).len(), 2);
     let late = CommandKind::Answer {
         hold: first.run.holds.keys().next().unwrap().clone(),
@@ -304,7 +307,7 @@ fn a_timer_fires_only_for_its_target() {
     assert!(matches!(&due(&harness, &timer)[..], [Event::DeadlinePassed { .. }]));
     harness.tell(Actor::driver(), CommandKind::Advance, false).unwrap();
     assert!(harness.hold().is_escalated());
-    assert_eq!(due(&harness, &timer), [], "it has passed already");
+    assert_eq!(due(&harness, &timer), [], "it has already passed");
 }
 
 #[test]
@@ -339,7 +342,7 @@ fn a_changed_answer_carries_over_only_ended_tasks() {
     harness.work();
     let hold = harness.run.decisions[0].hold.clone();
     let found = crate::run::consequences(&harness.run, &hold, "postgres").unwrap();
-    assert_eq!(found.carried, [TaskId::from("db")], "what failed or waits is not done");
+    assert_eq!(found.carried, [TaskId::from("db")], "failed and waiting tasks are not done");
     harness
         .tell(person(), CommandKind::ChangeAnswer(AnswerChange { hold, option: "postgres".into(), feedback: None }), true)
         .unwrap();
@@ -369,7 +372,7 @@ fn issues_with_a_fan_out_redo_its_items_and_dependents() {
     harness.work();
     assert_eq!(harness.started(), ["one/make", "one/make[a]", "one/make[b]", "one/pack", "one/look"]);
     harness.answer("issues", Some("both are wrong"));
-    assert!(harness.run.open_holds().is_empty(), "it is asked when all is done again");
+    assert!(harness.run.open_holds().is_empty(), "it is asked when all work is redone");
     harness.outcome(fan_out(2));
     harness.work();
     assert_eq!(harness.started()[5..], ["one/make", "one/make[a]", "one/make[b]", "one/pack", "one/look"]);
@@ -407,7 +410,7 @@ fn a_deadline_is_waited_for_while_other_work_runs() {
         harness.run.pending().into_iter().find(|effect| matches!(effect, Effect::Task { key, .. } if key.task.as_str() == "db"));
     harness.perform(&asks.unwrap());
     let wake = harness.run.pending().into_iter().find(|effect| matches!(effect, Effect::Wake { .. }));
-    harness.perform(&wake.expect("somebody waits for it"));
+    harness.perform(&wake.expect("it has a timer"));
     assert_eq!(harness.run.status(), Status::Aborted);
 }
 
@@ -439,7 +442,7 @@ fn agent_options_never_replace_built_in_ones() {
     assert!(
         of_agent.iter().all(|choice| choice.action == Action::Rerun && !choice.requires_feedback && choice.signals.is_empty())
     );
-    // No word that means one of ours means one of the agent's.
+    // No word selects both one of our options and one of the agent's.
     for choice in ours {
         for word in [choice.id.as_str(), &choice.label] {
             assert!(!of_agent.iter().any(|other| other.is_selected_by(word)), "{word}");
@@ -470,7 +473,7 @@ fn issues_at_the_end_of_a_phase_redo_some_tasks_and_ask_again() {
     harness.work();
     harness.answer("issues", Some("too small"));
     harness.work();
-    assert_eq!(harness.started(), ["one/first", "one/second", "one/second"], "what was well done is not done again");
+    assert_eq!(harness.started(), ["one/first", "one/second", "one/second"], "the task that succeeded is not redone");
     assert_eq!(harness.run.current.as_ref().and_then(|phase| phase.feedback.as_deref()), Some("too small"));
     harness.answer("approved", None);
     harness.work();
@@ -494,7 +497,7 @@ fn endless_issues_at_the_end_of_a_phase_fail_the_run_and_resuming_asks_again() {
     shows(&mut harness);
     harness.answer("issues", Some("second"));
     assert_eq!(harness.run.status(), Status::Failed);
-    assert!(harness.has(|event| matches!(event, Event::Failed { message } if message.contains("done again 1 time: second"))));
+    assert!(harness.has(|event| matches!(event, Event::Failed { message } if message.contains("redone 1 time: second"))));
     assert_eq!(harness.started(), ["one/make", "one/make"]);
     harness.tell(person(), CommandKind::TakeOver { driver: DriverId::from("d2"), detached: false }, true).unwrap();
     harness.work();

@@ -1,4 +1,4 @@
-//! What was shown is looked at again before an answer takes effect, and what a person says is checked.
+//! Shown files are digested again before an answer takes effect, and answers with a check are verified.
 
 use super::*;
 use crate::hold::{HoldState, PresentedFile, Seen, SymbolicLink};
@@ -87,8 +87,8 @@ fn approval_does_not_depend_on_whether_bytes_are_stored() {
 #[test]
 fn a_recheck_counts_only_for_its_revision() {
     let (mut harness, hold) = answered();
-    assert!(harness.outcome(rechecked(&hold, 2, Vec::new())).is_empty(), "of a revision that is not there");
-    assert!(harness.outcome(rechecked(&hold_id("nowhere0"), 1, Vec::new())).is_empty(), "of a hold that is not there");
+    assert!(harness.outcome(rechecked(&hold, 2, Vec::new())).is_empty(), "there is no such revision");
+    assert!(harness.outcome(rechecked(&hold_id("nowhere0"), 1, Vec::new())).is_empty(), "there is no such hold");
     harness.outcome(rechecked(&hold, 1, Vec::new()));
     assert_eq!(harness.hold().revision, 2);
     assert!(harness.outcome(rechecked(&hold, 2, Vec::new())).is_empty(), "it waits, and nothing was answered");
@@ -100,13 +100,13 @@ fn a_recheck_changes_nothing_once_the_run_stops_or_has_ended() {
     let (mut harness, hold) = answered();
     harness.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     assert!(harness.outcome(rechecked(&hold, 1, Vec::new())).is_empty());
-    assert_eq!(harness.run.holds[&hold].state, HoldState::Checking, "whoever resumes looks again");
+    assert_eq!(harness.run.holds[&hold].state, HoldState::Checking, "the next driver checks again");
     let (mut harness, hold) = answered();
     harness.tell(person(), CommandKind::Cancel { reason: None }, true).unwrap();
     assert!(harness.outcome(rechecked(&hold, 1, Vec::new())).is_empty());
 }
 
-/// A run that asks a person to do something which is checked, with the answer given.
+/// A run whose action with a check has been answered.
 fn done_by_a_person() -> (Harness, HoldId) {
     done_by_a_person_in(WaitSettings::default())
 }
@@ -143,10 +143,10 @@ fn a_failed_check_reopens_the_hold_with_the_reason() {
     harness.outcome(checked(&hold, 1, Some(broken())));
     let open = harness.hold();
     assert_eq!((open.revision, open.answers.len()), (2, 0));
-    assert_eq!(open.notes, ["it is not done yet: `test -f done` failed: it broke", "line"]);
+    assert_eq!(open.notes, ["the check failed: `test -f done`: it broke", "line"]);
     let (mut harness, hold) = done_by_a_person();
     harness.outcome(checked(&hold, 1, Some(Failure { tail: " \n".into(), ..broken() })));
-    assert_eq!(harness.hold().notes, ["it is not done yet: `test -f done` failed: it broke"]);
+    assert_eq!(harness.hold().notes, ["the check failed: `test -f done`: it broke"]);
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_checkpoint_opens_once_and_only_for_its_execution() {
     assert!(harness.outcome(shown("plan", 2)).is_empty());
     assert!(harness.outcome(shown("build", 1)).is_empty());
     assert_eq!(harness.outcome(shown("plan", 1)).len(), 1);
-    assert!(harness.outcome(shown("plan", 1)).is_empty(), "it is open already");
+    assert!(harness.outcome(shown("plan", 1)).is_empty(), "it is already open");
     let mut harness = waiting();
     harness.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     assert!(harness.outcome(shown("plan", 1)).is_empty());
@@ -267,5 +267,5 @@ fn a_reopening_stored_before_deadlines_were_renewed_still_loads() {
         Before::HoldReopened { hold, revision: 2, files: Vec::new(), differences: vec!["something".into()], by_check: false };
     let event: Event = rmp_serde::from_slice(&rmp_serde::to_vec(&before).unwrap()).unwrap();
     harness.run.apply(&Entry { at: Timestamp::from_millis(harness.now), actor: None, cause: None, event }).unwrap();
-    assert_eq!(harness.hold().terms.deadline, due, "its deadline is what that history says");
+    assert_eq!(harness.hold().terms.deadline, due, "its deadline comes from that history");
 }

@@ -1,4 +1,4 @@
-//! Taking over: what was cut off is found, and dealt with as the workflow says.
+//! Taking over a run: interrupted attempts are found and handled as the workflow says.
 
 use super::*;
 use crate::hold::HoldKind;
@@ -55,10 +55,10 @@ fn a_detached_run_requests_a_driver_while_it_can_continue() {
     let body = harness.answer_body("Continue", None);
     harness.tell(person(), body, false).unwrap();
     let (_, _, rows) = harness.run.seal(Vec::new());
-    assert_eq!(rows.timers.len(), 1, "it can go on: {rows:?}");
+    assert_eq!(rows.timers.len(), 1, "it can continue: {rows:?}");
     take_over(&mut harness);
     let (_, _, rows) = harness.run.seal(Vec::new());
-    assert_eq!(rows.timers_removed.len(), 1, "whoever took it over keeps it: {rows:?}");
+    assert_eq!(rows.timers_removed.len(), 1, "the new driver keeps it: {rows:?}");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn refused_attempts_are_counted_from_the_recorded_total() {
     }
     let late = RefusedAttempt { number: 130, ..RefusedAttempt::new("answer", None, "no".into()) };
     harness.tell(person(), CommandKind::RecordRefusal(late), false).unwrap();
-    assert_eq!(harness.run.refused_attempts, 130, "also where the attempt with the number 128 got lost");
+    assert_eq!(harness.run.refused_attempts, 130, "even if attempt 128 was not recorded");
 }
 
 #[test]
@@ -165,5 +165,5 @@ fn on_interrupt_fail_also_applies_after_a_signal() {
     let mut harness = Harness::new(definition);
     harness.outcome(CommandKind::Interrupt { signal: "SIGINT".into() });
     take_over(&mut harness);
-    assert_eq!(harness.hold().kind, HoldKind::Failed, "a person is asked, and it does not just run again");
+    assert_eq!(harness.hold().kind, HoldKind::Failed, "a person is asked instead of running it again");
 }

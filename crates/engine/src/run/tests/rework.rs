@@ -1,4 +1,4 @@
-//! Rework: what is done again when a person finds issues, and what waits for it.
+//! Rework: which tasks are redone when a person finds issues, and which wait for them.
 
 use super::questions::{action, decision, verify, with_waits};
 use super::*;
@@ -23,7 +23,7 @@ fn state(harness: &Harness, task: &str) -> TaskState {
     harness.run.task_run(&key("one", 1, task)).unwrap().state.clone()
 }
 
-/// What was folded is what a process that reads it from the store would have.
+/// The state in memory equals the state that a process would read from the store.
 fn reloads(harness: &Harness) {
     let mut read = Run::from_bytes(&harness.run.to_bytes()).unwrap();
     read.attach(harness.run.workflow.clone()).unwrap();
@@ -38,7 +38,7 @@ fn a_verification_reopens_only_after_the_intermediate_decision_was_asked_again()
     harness.work();
     harness.answer_task("one/look", "issues", Some("the colour is wrong"));
     reloads(&harness);
-    assert!(harness.run.open_holds().is_empty(), "build is being done again");
+    assert!(harness.run.open_holds().is_empty(), "build is being redone");
     assert_eq!(harness.effect_of("one/build"), Effect::Task { key: key("one", 1, "build"), attempt: 2 });
     harness.work();
     assert_eq!(harness.asked(), ["one/mid"], "the decision comes first");
@@ -178,8 +178,8 @@ fn parallel_branches_are_redone_in_any_state() {
     let before = harness.started().len();
     harness.answer_task("one/look", "issues", Some("no"));
     reloads(&harness);
-    assert_eq!(harness.run.pending(), [Effect::Task { key: key("one", 1, "build"), attempt: 2 }], "nothing else goes on");
-    assert!(harness.run.open_holds().is_empty(), "what was asked about the old work no longer matters");
+    assert_eq!(harness.run.pending(), [Effect::Task { key: key("one", 1, "build"), attempt: 2 }], "nothing else continues");
+    assert!(harness.run.open_holds().is_empty(), "questions about the old work are void");
     harness.work();
     let again: BTreeSet<String> = harness.started().split_off(before).into_iter().collect();
     let all = ["asks", "backoff", "build", "done", "look", "needs-tolerated", "other", "running", "tolerated"];
@@ -305,7 +305,7 @@ fn a_default_does_not_replace_a_decision_made_before_the_rework() {
     assert_eq!(harness.run.decisions[0].actor.channel, Channel::Default);
     harness.answer_task("one/look", "issues", Some("no"));
     harness.work();
-    assert_eq!(harness.run.decisions[2].actor.channel, Channel::Default, "nobody has decided, so nobody is asked");
+    assert_eq!(harness.run.decisions[2].actor.channel, Channel::Default, "no person has decided, so no one is asked");
     let hold = harness.run.decisions[2].hold.clone();
     harness
         .tell(person(), CommandKind::ChangeAnswer(AnswerChange { hold, option: "postgres".into(), feedback: None }), true)
@@ -343,10 +343,14 @@ fn a_second_report_while_work_is_redone_adds_to_the_first() {
     harness.work();
     assert_eq!(harness.asked(), ["one/look", "one/second"]);
     harness.answer_task("one/look", "issues", Some("red"));
-    assert_eq!(harness.run.task_run(&key("one", 1, "build")).unwrap().feedback(), Some("red"), "what was dealt with is over");
+    assert_eq!(
+        harness.run.task_run(&key("one", 1, "build")).unwrap().feedback(),
+        Some("red"),
+        "issues that were addressed are gone"
+    );
 }
 
-/// The tasks that are asked to be redone, with the question that asks for it.
+/// The tasks to redo, with the question that requested it.
 fn redone(harness: &Harness) -> Vec<(String, Vec<String>)> {
     let redone = harness.entries.iter().filter_map(|entry| match &entry.event {
         Event::ReworkRequested { by, keys, .. } => Some((by.address(), keys.iter().map(TaskKey::address).collect())),
@@ -355,7 +359,7 @@ fn redone(harness: &Harness) -> Vec<(String, Vec<String>)> {
     redone.collect()
 }
 
-/// Two runs whose last two questions are asked in either order: which answer takes effect first depends on the ids of their holds.
+/// Two runs whose last two questions open in either order. Which answer takes effect first depends on the hold ids.
 fn in_both_orders(tasks: Vec<Task>) -> [Harness; 2] {
     let mut swapped = tasks.clone();
     let last = tasks.len() - 1;
@@ -378,7 +382,7 @@ fn issues_recorded_at_two_questions_before_a_process_drives_the_run_are_both_red
         let feedback = |task: &str| harness.run.task_run(&key("one", 1, task)).unwrap().feedback().map(str::to_owned);
         assert_eq!(feedback("build").as_deref(), Some("too slow"));
         assert_eq!(feedback("docs").as_deref(), Some("a typo"));
-        assert_eq!(harness.run.pending().len(), 2, "both are done again, and nothing else starts");
+        assert_eq!(harness.run.pending().len(), 2, "both are redone, and nothing else starts");
         assert!(harness.run.open_holds().is_empty());
         harness.work();
         assert_eq!(harness.asked(), ["one/look", "one/second"]);
@@ -421,7 +425,7 @@ fn issues_recorded_for_an_item_survive_expanding_the_fan_out_again() {
     let pending: Vec<Effect> = ["build", "docs"].map(|task| Effect::Task { key: key("one", 1, task), attempt: 2 }).into();
     assert_eq!(harness.run.pending(), pending);
     harness.perform(&pending[1]);
-    assert_eq!(harness.run.pending(), pending[..1], "no item is asked before its list is made again");
+    assert_eq!(harness.run.pending(), pending[..1], "no item asks before its list is computed again");
     harness.perform(&pending[0]);
     list(&mut harness, 2, &["a"]);
     harness.work();
@@ -462,7 +466,7 @@ fn questions_that_redo_each_others_work_never_block_each_other() {
     assert_eq!(harness.asked(), ["one/second"], "the first waits for work that needs the second");
     harness.answer_task("one/second", "issues", Some("b"));
     harness.work();
-    assert_eq!(harness.asked(), ["one/second"], "the second cannot wait for what needs the first");
+    assert_eq!(harness.asked(), ["one/second"], "the second cannot wait for tasks that need the first");
     harness.answer_task("one/second", "approved", None);
     harness.work();
     assert_eq!(harness.asked(), ["one/first"]);

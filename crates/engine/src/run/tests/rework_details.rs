@@ -1,4 +1,4 @@
-//! Rework: what counts as built on the work, what the question waits for, and what those who do it again are told.
+//! Rework: which tasks depend on the work, what the question waits for, and which feedback the tasks get.
 
 use super::questions::{decision, verify};
 use super::*;
@@ -20,7 +20,7 @@ fn a_run_that_fails_because_of_issues_reports_the_number_of_rework_rounds() {
     harness.answer("issues", Some("too slow"));
     harness.work();
     harness.answer("issues", Some("too big"));
-    let message = "one/look failed: a person found issues after the work was done again 1 time: too big";
+    let message = "one/look failed: a person found issues after the work was redone 1 time: too big";
     assert_eq!(harness.run.end, Some(End::Failed(message.into())));
 }
 
@@ -33,10 +33,10 @@ fn a_question_waits_for_all_dependents_of_the_redone_work() {
     harness.answer_task("one/look", "issues", Some("too slow"));
     assert_eq!(after(&harness, "look"), ["build", "pack"].map(TaskId::from));
     harness.perform(&harness.effect_of("one/build"));
-    let told = (feedback(&harness, "build"), feedback(&harness, "pack"), feedback(&harness, "mid"));
-    assert_eq!(told, (Some("too slow".into()), Some("too slow".into()), None), "a question is not told what was found");
+    let feedbacks = (feedback(&harness, "build"), feedback(&harness, "pack"), feedback(&harness, "mid"));
+    assert_eq!(feedbacks, (Some("too slow".into()), Some("too slow".into()), None), "a question does not get the findings");
     harness.perform(&harness.effect_of("one/mid"));
-    assert_eq!(harness.asked(), ["one/mid"], "pack is being done again");
+    assert_eq!(harness.asked(), ["one/mid"], "pack is being redone");
     harness.work();
     assert_eq!(harness.asked(), ["one/look", "one/mid"]);
     assert_eq!(after(&harness, "look"), [], "it waits for nothing once it is asked");
@@ -72,7 +72,7 @@ fn the_when_of_a_task_that_has_not_started_is_evaluated_again_after_rework() {
     assert!(harness.run.pending().contains(&when));
     harness.work();
     let first = |event: &Event| matches!(event, Event::TaskStarted { key, attempt: 1, reason: AttemptReason::First, .. } if key.task.as_str() == "cond");
-    assert!(harness.has(first), "it is not done again, but for the first time");
+    assert!(harness.has(first), "it runs for the first time");
     assert_eq!(feedback(&harness, "cond"), None);
 }
 

@@ -1,4 +1,4 @@
-//! Sessions: which one an agent works in, and what is known of it. Budgets: which question a task waits for.
+//! Sessions: which one an agent works in, and what the run records about it. Budgets: which question a task waits for.
 
 use super::*;
 use crate::hold::HoldKind;
@@ -26,7 +26,7 @@ fn well() -> TaskOutcome {
     TaskOutcome::Finished { result: None, outputs: Vec::new() }
 }
 
-/// The sessions of all attempts: the id where an earlier one is resumed.
+/// The sessions of all attempts: the id if an earlier one is resumed.
 fn sessions(harness: &Harness) -> Vec<Option<String>> {
     let started = harness.entries.iter().filter_map(|entry| match &entry.event {
         Event::TaskStarted { session: Some(session), .. } => Some(session.resume.then(|| session.id.clone())),
@@ -44,7 +44,7 @@ fn an_attempt_stopped_by_its_budget_resumes_its_session_and_a_failed_one_does_no
     let mut harness = Harness::new(workflow(vec![phase("one", vec![first, second])]));
     let cut = Failure { kind: FailureKind::Budget, message: "too long".into(), tail: String::new() };
     end(&mut harness, "one/a", TaskOutcome::Failed(cut), report("cut-off"));
-    harness.answer("go-on", None);
+    harness.answer("raise-budget", None);
     end(&mut harness, "one/a", well(), report("cut-off"));
     end(&mut harness, "one/b", TaskOutcome::Failed(broken()), report("failed"));
     harness.work();
@@ -93,9 +93,9 @@ fn a_task_that_reaches_an_exhausted_budget_later_waits_for_the_same_answer() {
     harness.fail("one/asks");
     end(&mut harness, "one/a", well(), report("s"));
     let kinds = |harness: &Harness| harness.run.open_holds().iter().map(|hold| hold.kind).collect::<Vec<_>>();
-    assert_eq!(kinds(&harness), [HoldKind::Failed, HoldKind::Budget], "no other question stands in for that about the budget");
+    assert_eq!(kinds(&harness), [HoldKind::Failed, HoldKind::Budget], "no other question replaces the one about the budget");
     harness.perform(&harness.effect_of("one/slow"));
     assert_eq!(kinds(&harness).len(), 2, "it is asked once");
-    harness.answer_task("one/b", "go-on", None);
+    harness.answer_task("one/b", "raise-budget", None);
     assert_eq!(harness.started()[3..], ["one/b", "one/c"]);
 }

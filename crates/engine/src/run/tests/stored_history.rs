@@ -1,4 +1,4 @@
-//! Stored forms: a history replayed and a folded state read back are the same run.
+//! Stored forms: replaying a history and reading a materialized state yield the same run.
 
 use super::*;
 use crate::run::hash_chain::{Commit, CommitError, FORMAT};
@@ -17,7 +17,7 @@ fn busy() -> Harness {
     harness
 }
 
-/// The history of a bench as one commit an event, and the state that it amounts to.
+/// The history of a harness with one commit per event, and the resulting state.
 fn sealed(harness: &Harness) -> (Vec<crate::run::hash_chain::SealedCommit>, Run) {
     let workflow = harness.run.workflow.clone();
     let (mut version, mut seq, mut head) = (0, 1, Digest::ZERO);
@@ -102,7 +102,7 @@ fn applying_an_impossible_history_does_not_panic() {
         run.apply(entry).unwrap();
     }
     let ready = |run: &Run| run.current.as_ref().unwrap().ready().collect::<Vec<_>>();
-    assert_eq!(ready(&run), [0], "what needs a task that is asked for again waits for it");
+    assert_eq!(ready(&run), [0], "dependents of a task that is requested again wait for it");
     run.apply(&events[2]).unwrap();
     assert_eq!(ready(&run), [1]);
     let late = Commit { first_seq: u64::MAX, entries: vec![at(Event::Completed)] };

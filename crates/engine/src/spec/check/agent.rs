@@ -1,4 +1,4 @@
-//! Agents: who works, with which words, within which bounds.
+//! Agents: who does the work, with which prompt, within which limits.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
@@ -21,11 +21,10 @@ const PROMPT_BY: [(&str, PromptBy); 3] = [("stdin", PromptBy::Stdin), ("argument
 
 pub(super) const MOST_ASKS: u32 = 20;
 
-/// Keys that only tasks of agents have.
+/// Keys that only agent tasks have.
 pub(in crate::spec) const AGENT_KEYS: [&str; 7] =
     ["output_path", "model", "session", "tools", "output_schema", "max_asks", "idle_timeout"];
 
-/// How an agent is started.
 pub(super) static AGENT: Format = Format {
     name: "agent",
     what: "an agent",
@@ -33,17 +32,17 @@ pub(super) static AGENT: Format = Format {
         Key::valued(
             "preset",
             Shape::Filled,
-            "A program that Lockgate knows: `claude`, `codex`, `gemini`, `copilot`, `cursor` or `opencode`.",
+            "A program with built-in support: `claude`, `codex`, `gemini`, `copilot`, `cursor` or `opencode`.",
         ),
-        Key::valued("command", Shape::Filled, "The shell command; with a preset, what stands in place of its program."),
+        Key::valued("command", Shape::Filled, "The shell command; with a preset, it replaces the preset's program."),
         Key::optional("args", Shape::Texts, "Further arguments."),
-        Key::optional("model", Shape::Filled, "The model it should be, where a task does not say."),
-        Key::optional("env", Shape::Environment, "Environment variables for it."),
-        Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
+        Key::optional("model", Shape::Filled, "The model, for tasks that do not set one."),
+        Key::optional("env", Shape::Environment, "Environment variables."),
+        Key::optional("secrets", Shape::Variables, "Names of the secrets that it receives, as environment variables."),
         Key::optional(
             "prompt",
             Shape::Words(&words(&PROMPT_BY)),
-            "How it gets the prompt: on its standard input, as its last argument, or as a file that its last argument names.",
+            "How it receives the prompt: on standard input, as the last argument, or in a file whose path is the last argument.",
         )
         .default("stdin"),
     ],
@@ -51,37 +50,37 @@ pub(super) static AGENT: Format = Format {
     rule: Some(Rule::AnyOf(&["preset", "command"])),
 };
 
-/// A command or the name of a preset, or a map that says more.
+/// A command, the name of a preset, or a map with more settings.
 pub(super) const AGENT_SHAPES: [Shape; 2] = [Shape::Filled, Shape::Map(&AGENT)];
 
-/// Tools that an agent may use.
 pub(super) static TOOLS: Format = Format {
     name: "tools",
     what: "`tools`",
-    known: &[Key::optional("allow", Shape::Texts, "Only these."), Key::optional("deny", Shape::Texts, "Not these.")],
+    known: &[
+        Key::optional("allow", Shape::Texts, "Allow only these tools."),
+        Key::optional("deny", Shape::Texts, "Deny these tools."),
+    ],
     later: &["ask"],
     rule: None,
 };
 
-/// How much may be used before a person is asked.
 pub(super) static BUDGET: Format = Format {
     name: "budget",
     what: "`budget`",
     known: &[
-        Key::optional("max_cost", Shape::Number, "US dollars."),
-        Key::optional("max_tokens", Shape::Number, "Tokens, read and written."),
-        Key::optional("max_minutes", Shape::Number, "Minutes that agents work."),
+        Key::optional("max_cost", Shape::Number, "Maximum cost in US dollars."),
+        Key::optional("max_tokens", Shape::Number, "Maximum number of tokens, read and written."),
+        Key::optional("max_minutes", Shape::Number, "Maximum working time of agents in minutes."),
     ],
     later: &[],
     rule: Some(Rule::AnyOf(&["max_cost", "max_tokens", "max_minutes"])),
 };
 
-/// What a budget is, for the tables.
-pub(super) const BUDGET_ABOUT: &str =
-    "How much its agents may use; when it is used up, or cannot be known, a hold asks whether they may go on with as much again.";
+/// The description of `budget` in the tables.
+pub(super) const BUDGET_ABOUT: &str = "How much its agents may use. When it is used up, or the usage is unknown, a hold asks whether to raise it by the same amount.";
 
 impl Checker<'_, '_> {
-    /// The work of an agent, from the keys of a task.
+    /// Reads the work of an agent from the keys of a task.
     pub(super) fn agent_work(&mut self, fields: &Fields<'_, '_>) -> AgentWork {
         let agent = fields.get("agent").and_then(|node| self.filled(node, "`agent`")).map(|name| name.trim().to_owned());
         let prompt = match fields.get("prompt") {
@@ -91,7 +90,7 @@ impl Checker<'_, '_> {
             }
             None => fields.get("agent").zip(agent.as_deref()).and_then(|(node, agent)| self.included_prompt(agent, node)),
         };
-        // The type of a subagent that has a document of its own is declared by that.
+        // A subagent type with its own prompt document counts as declared.
         if let (Some(node), Some(agent), None | Some(Prompt::Text(_))) = (fields.get("agent"), &agent, &prompt) {
             self.read_agent(agent, &node.span);
         }
@@ -119,13 +118,13 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// What a subagent of a type is told, where a document beside the file says so.
+    /// The prompt of a subagent type, from a document next to the file.
     pub(super) fn included_prompt(&mut self, kind: &str, node: &Node<'_>) -> Option<Prompt> {
         match includes::prompt(self.includes, kind) {
             Ok(text) => {
                 let text = text?;
                 for fault in crate::template::mustache::check_document(&text) {
-                    let message = format!("the prompt of `{}` cannot be filled in: {}", shown(kind), fault.message);
+                    let message = format!("the prompt of `{}` cannot be rendered: {}", shown(kind), fault.message);
                     self.error(ProblemCode::InvalidTemplate, &node.span, message).maybe_help(fault.help);
                 }
                 Some(Prompt::Document(text))
@@ -150,22 +149,22 @@ impl Checker<'_, '_> {
         items.iter().filter_map(|item| self.filled(item, &format!("`{key}`"))).map(str::to_owned).collect()
     }
 
-    /// A JSON Schema, as far as its outside says so.
+    /// Reads a JSON Schema, and checks it if the host can.
     fn json_schema(&mut self, node: &Node<'_>) -> Option<Value> {
         let mut refused = Vec::new();
         let value = scalar::to_json(node, &mut refused);
         if !refused.is_empty() || !(value.is_object() || value.is_boolean()) {
-            self.wrong_kind(node, "`output_schema`", "a JSON Schema, which is a map").help("write `{ type: object, … }`");
+            self.wrong_kind(node, "`output_schema`", "a map with a JSON Schema").help("write `{ type: object, … }`");
             return None;
         }
         if let Some(fault) = self.includes.schema_fault(&value) {
-            self.error(ProblemCode::InvalidValue, &node.span, format!("`output_schema` is no JSON Schema: {fault}"));
+            self.error(ProblemCode::InvalidValue, &node.span, format!("`output_schema` is not a valid JSON Schema: {fault}"));
             return None;
         }
         Some(value)
     }
 
-    /// The name of a program that is known.
+    /// The name of a known preset.
     fn preset(&mut self, node: &Node<'_>) -> Option<String> {
         let name = self.filled(node, "`preset`")?.trim().to_owned();
         let known = self.includes.presets();
@@ -177,13 +176,11 @@ impl Checker<'_, '_> {
         Some(name)
     }
 
-    /// Warns where the program of a preset is not there: it may be on another machine, where the run begins.
+    /// Warns if the program of a preset is not installed. It may be installed on the machine where the run starts.
     fn program_of(&mut self, preset: &str, node: &Node<'_>) {
         if let Some(program) = self.includes.missing_program(preset) {
-            let message = format!("`{}` is not installed, which the preset `{}` starts", shown(&program), shown(preset));
-            self.report
-                .warning(ProblemCode::MissingProgram, &node.span, message)
-                .help("install it, or see that PATH leads to it");
+            let message = format!("`{}` is not installed, but the preset `{}` needs it", shown(&program), shown(preset));
+            self.report.warning(ProblemCode::MissingProgram, &node.span, message).help("install it, or add it to PATH");
         }
     }
 
@@ -201,7 +198,7 @@ impl Checker<'_, '_> {
     fn agent_setting(&mut self, node: &Node<'_>) -> Option<AgentSetting> {
         if let Content::Scalar(_) = &*node.content {
             let command = self.filled(node, "an agent")?.trim().to_owned();
-            // The bare name of a known program is that program.
+            // The bare name of a preset selects that preset.
             self.program_of(&command, node);
             return Some(AgentSetting { command: Some(command), ..AgentSetting::default() });
         }
@@ -229,7 +226,6 @@ impl Checker<'_, '_> {
         })
     }
 
-    /// The budget of a task, phase or workflow.
     pub(super) fn budget(&mut self, fields: &Fields<'_, '_>) -> Budget {
         let Some(fields) = fields.get("budget").and_then(|node| self.fields(node, &BUDGET)) else { return Budget::default() };
         let mut number = |key: &str| fields.get(key).and_then(|node| self.positive(node, &format!("`{key}`")));

@@ -1,4 +1,4 @@
-//! Checkpoints: where a person decides.
+//! Checkpoints: questions to a person.
 
 use super::Checker;
 use super::diff::{SHOW_DIFF_ABOUT, SHOW_DIFF_SHAPES};
@@ -18,7 +18,6 @@ use crate::template::Roots;
 
 const ON_CONDITION_ERROR: [(&str, OnConditionError); 2] = [("show", OnConditionError::Show), ("skip", OnConditionError::Skip)];
 
-/// A checkpoint.
 pub(super) static CHECKPOINT: Format = Format {
     name: "checkpoint",
     what: "a checkpoint",
@@ -26,20 +25,20 @@ pub(super) static CHECKPOINT: Format = Format {
         Key::optional(
             "approval_required",
             Shape::Boolean,
-            "`true` alone asks \"Continue with next phase?\"; `false` alone is no checkpoint.",
+            "`true` alone asks \"Continue with next phase?\"; `false` alone disables the checkpoint.",
         ),
-        Key::valued("condition", Shape::Text, "A JavaScript expression; the checkpoint is shown if it is true."),
+        Key::valued("condition", Shape::Text, "A JavaScript expression. The checkpoint is shown only if it is true."),
         Key::optional(
             "on_condition_error",
             Shape::Words(&words(&ON_CONDITION_ERROR)),
-            "What happens when the condition cannot be evaluated: the checkpoint is shown with the error on it, or passed over with a warning.",
+            "What happens if the condition cannot be evaluated: the checkpoint is shown with the error, or skipped with a warning.",
         )
         .default("show"),
         Key::optional("prompt", Shape::Text, "The question; a template.").default(DEFAULT_PROMPT),
-        Key::optional("show_files", Shape::Texts, "Files and folders that the decision is about, in the output directory or under the root; templates."),
+        Key::optional("show_files", Shape::Texts, "Files and directories that the decision is about, in the output directory or under the root; templates."),
         Key::optional("show_diff", Shape::AnyOf(&SHOW_DIFF_SHAPES), SHOW_DIFF_ABOUT),
-        Key::optional("with_feedback", Shape::Boolean, "Whether the options ask for feedback unless they say otherwise.").default("false"),
-        Key::optional("options", Shape::List(&OPTION, 1), "What may be answered; Continue and Abort when absent."),
+        Key::optional("with_feedback", Shape::Boolean, "Whether options ask for feedback by default.").default("false"),
+        Key::optional("options", Shape::List(&OPTION, 1), "The possible answers; Continue and Abort if absent."),
         Key::valued("verify", Shape::Map(&VERIFY), VERIFY_ABOUT),
         Key::valued("decision", Shape::Map(&DECISION), DECISION_ABOUT),
         Key::valued("action", Shape::Map(&ACTION), ACTION_ABOUT),
@@ -54,11 +53,11 @@ pub(super) static CHECKPOINT: Format = Format {
     rule: None,
 };
 
-/// The question of a checkpoint that has none of its own.
+/// The prompt of a checkpoint that does not set one.
 pub const DEFAULT_PROMPT: &str = "Continue with next phase?";
 
 impl Checker<'_, '_> {
-    /// The checkpoint of a phase, if what stands there is one.
+    /// The checkpoint of a phase, unless it is disabled.
     pub(super) fn checkpoint(&mut self, node: &Node<'_>, order: Order<'_>) -> Option<Checkpoint> {
         if let Content::Scalar(_) = &*node.content {
             self.wrong_kind(node, "a checkpoint", "a map of keys and values")
@@ -81,13 +80,13 @@ impl Checker<'_, '_> {
             && fields.get("condition").is_none()
         {
             self.error(ProblemCode::EmptyCondition, span, "the condition is empty")
-                .help("leave `condition` out to show the checkpoint always");
+                .help("remove `condition` to always show the checkpoint");
         }
         let question = self.question(&fields, Roots::Checkpoint);
         if QUESTIONS.iter().any(|kind| fields.key(kind).is_some()) {
             for key in ["prompt", "options", "with_feedback"] {
                 if let Some(span) = fields.key(key) {
-                    let message = format!("`{key}` stands beside a question that has its own");
+                    let message = format!("`{key}` does not apply here: the question has its own");
                     self.error(ProblemCode::ConflictingKeys, span, message).help("remove it");
                 }
             }
@@ -98,7 +97,7 @@ impl Checker<'_, '_> {
             {
                 for entry in entries.iter().filter(|entry| &*entry.key == "redo") {
                     let message =
-                        format!("`{}` is for verifications among tasks: here issues run the whole phase again", entry.key);
+                        format!("`{}` applies to verifications among tasks; here, issues repeat the whole phase", entry.key);
                     self.report.warning(ProblemCode::UnusedKey, &entry.key_span, message).help("remove it");
                 }
             }
@@ -122,7 +121,7 @@ impl Checker<'_, '_> {
         };
         if !asks {
             if says_something || approval_required.is_none() {
-                let message = "this checkpoint never asks anybody";
+                let message = "this checkpoint never asks anything";
                 self.report
                     .warning(ProblemCode::DisabledCheckpoint, &fields.span, message)
                     .help("write `approval_required: true`, or give it a `prompt`");

@@ -1,4 +1,4 @@
-//! Tasks that become several, may be left out, or go round; and what a run is given when it begins.
+//! Fan-out, joins, loops and commits of tasks, and the inputs of a workflow.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
@@ -11,7 +11,6 @@ use crate::template::Roots;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How those are joined that a task needs.
 pub(super) const JOINS: [(&str, Join); 3] = [("all", Join::All), ("any", Join::Any), ("done", Join::Done)];
 
 const KINDS: [(&str, Kind); 5] = [
@@ -33,86 +32,82 @@ enum Kind {
 
 const MAX_CONCURRENT: u32 = 100_000;
 
-/// So many rounds at most.
 const MAX_ROUNDS: u32 = 1_000;
 
-/// How many rounds there are when nothing is said.
+/// The default number of rounds.
 const ROUNDS: u32 = 10;
 
-/// Where the items of a list come from.
 pub(super) static FOR_EACH: Format = Format {
     name: "for_each",
     what: "`for_each`",
     known: &[
-        Key::valued("in", Shape::Items, "The list itself, or the name of one in `vars`."),
+        Key::valued("in", Shape::Items, "A list, or the name of one in `vars`."),
         Key::valued("script", Shape::Filled, "A function body that returns the list."),
         Key::valued(
             "lines",
             Shape::Filled,
-            "A file in the output directory or under the root, each line of which is an item; a template.",
+            "A file in the output directory or under the root with one item per line; a template.",
         ),
         Key::optional(
             "max_parallel",
             Shape::Count(1, MAX_CONCURRENT),
-            "How many may be worked on at once; no limit when absent.",
+            "How many items may run in parallel; unlimited if absent.",
         ),
     ],
     later: &["key", "batch"],
     rule: Some(Rule::OneOf(&["in", "script", "lines"])),
 };
 
-/// What `for_each` may be.
 pub(super) const FOR_EACH_SHAPES: [Shape; 2] = [Shape::Items, Shape::Map(&FOR_EACH)];
 
-/// What must hold before a task is done.
 pub(super) static UNTIL: Format = Format {
     name: "until",
     what: "`until`",
     known: &[
-        Key::valued("condition", Shape::Filled, "A JavaScript expression; `output` in it is what the round gave."),
+        Key::valued("condition", Shape::Filled, "A JavaScript expression; `output` is the result of the round."),
         Key::valued("run", Shape::Filled, "A shell command that must succeed; a template."),
-        Key::optional("limit", Shape::Count(1, MAX_ROUNDS), "So many rounds at most; then the task has failed.").default("10"),
+        Key::optional("limit", Shape::Count(1, MAX_ROUNDS), "The maximum number of rounds; then the task has failed.")
+            .default("10"),
     ],
     later: &["wait", "backoff"],
     rule: Some(Rule::OneOf(&["condition", "run"])),
 };
 
-/// What `until` may be.
 pub(super) const UNTIL_SHAPES: [Shape; 2] = [Shape::Filled, Shape::Map(&UNTIL)];
 
-/// How what a task changed is committed.
 pub(super) static COMMIT: Format = Format {
     name: "commit",
     what: "`commit`",
     known: &[
         Key::optional("message", Shape::Filled, "The commit message, a template; by default the task's address and name."),
-        Key::optional("hooks", Shape::Boolean, "Whether the repository's hooks are run.").default("true"),
+        Key::optional("hooks", Shape::Boolean, "Whether to run the repository's hooks.").default("true"),
     ],
     later: &[],
     rule: None,
 };
 
-/// What `commit` may be.
 pub(super) const COMMIT_SHAPES: [Shape; 2] = [Shape::Boolean, Shape::Map(&COMMIT)];
 
-/// A value that a run is given when it begins.
 pub(super) static INPUT: Format = Format {
     name: "input",
     what: "an input",
     known: &[
-        Key::optional("type", Shape::Words(&words(&KINDS)), "What it must be; `choice` where there are `choices`.")
-            .default("string"),
-        Key::optional("description", Shape::Text, "What people are told who are asked for it."),
-        Key::optional("default", Shape::Any, "What counts when it is not given."),
-        Key::optional("choices", Shape::Texts, "What it may be."),
-        Key::optional("required", Shape::Boolean, "Whether a run may not begin without it; so it is where there is no default."),
+        Key::optional("type", Shape::Words(&words(&KINDS)), "The type; `choice` if there are `choices`.").default("string"),
+        Key::optional("description", Shape::Text, "Shown to people who are asked for the value."),
+        Key::optional("default", Shape::Any, "The value if none is given."),
+        Key::optional("choices", Shape::Texts, "The allowed values."),
+        Key::optional(
+            "required",
+            Shape::Boolean,
+            "Whether a run cannot start without it. By default, true if there is no `default`.",
+        ),
     ],
     later: &["pattern", "secret", "min", "max"],
     rule: Some(Rule::Needs("type", "choice", "choices")),
 };
 
 impl Checker<'_, '_> {
-    /// The list that a task is done for.
+    /// Reads the list of a fan-out.
     pub(super) fn for_each(&mut self, fields: &Fields<'_, '_>) -> Option<ForEach> {
         let node = fields.get("for_each")?;
         let Content::Map(_) = &*node.content else {
@@ -140,7 +135,7 @@ impl Checker<'_, '_> {
         Some(ForEach { over: over?, max_parallel })
     }
 
-    /// A list as it stands, or the name of one.
+    /// Reads a list, or the name of one.
     fn over(&mut self, node: &Node<'_>) -> Option<ItemSource> {
         match &*node.content {
             Content::List(items) => {
@@ -161,7 +156,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// What must hold before a task is done.
+    /// Reads the condition of a loop.
     pub(super) fn until(&mut self, fields: &Fields<'_, '_>) -> Option<Until> {
         let node = fields.get("until")?;
         if let Content::Scalar(_) = &*node.content {
@@ -190,7 +185,7 @@ impl Checker<'_, '_> {
         Some(Until { holds: holds?, limit, timeout: None, checks: Vec::new() })
     }
 
-    /// Whether something works in a git worktree of its own.
+    /// Whether something works in its own git worktree.
     pub(super) fn worktree(&mut self, fields: &Fields<'_, '_>) -> Worktree {
         match fields.get("worktree").and_then(|node| self.boolean(node, "`worktree`")) {
             Some(true) => Worktree::Own,
@@ -198,7 +193,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// How what a task changed is committed.
+    /// Reads how the changes of a task are committed.
     pub(super) fn commit(&mut self, fields: &Fields<'_, '_>) -> Option<Commit> {
         let node = fields.get("commit")?;
         let Content::Map(_) = &*node.content else {
@@ -212,7 +207,7 @@ impl Checker<'_, '_> {
         Some(Commit { message, hooks: fields.get("hooks").and_then(|node| self.boolean(node, "`hooks`")) })
     }
 
-    /// What a run is given when it begins.
+    /// Reads the inputs of a workflow.
     pub(super) fn inputs(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, Input> {
         let mut inputs = BTreeMap::new();
         for entry in fields.get("inputs").and_then(|node| self.entries(node, "`inputs`")).unwrap_or_default() {
@@ -272,7 +267,7 @@ impl Checker<'_, '_> {
 }
 
 impl InputKind {
-    /// A value of this kind, read from what was given; or why it is none.
+    /// Converts a given value to this type, or says why it is not valid.
     pub fn read(&self, given: &Value) -> Result<Value, InputError> {
         let text = match given {
             Value::String(text) => Some(text.as_str()),

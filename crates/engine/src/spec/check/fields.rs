@@ -1,4 +1,4 @@
-//! The keys of one map of the format: which there may be, and which are there.
+//! The keys of the maps in a workflow file: which are allowed, and which are present.
 
 use super::Checker;
 use crate::spec::code::ProblemCode;
@@ -6,142 +6,123 @@ use crate::spec::problem::shown;
 use crate::spec::syntax::{Content, Entry, Node};
 use std::ops::Range;
 
-/// The keys that a map of the format may have. Checks and the schema for editors are both made from this.
+/// The keys that a map may have. The checks and the schema for editors are both derived from this.
 pub(in crate::spec) struct Format {
-    /// What the schema calls the map: "task".
+    /// The name of the map in the schema: "task".
     pub(in crate::spec) name: &'static str,
-    /// What the map is, for messages: "a task".
+    /// The name of the map in messages: "a task".
     pub(in crate::spec) what: &'static str,
-    /// Keys that mean something.
+    /// Supported keys.
     pub(in crate::spec) known: &'static [Key],
-    /// Keys of the format that this release does not run.
+    /// Keys of the format that this release does not support.
     pub(in crate::spec) later: &'static [&'static str],
-    /// What holds between several keys.
     pub(in crate::spec) rule: Option<Rule>,
 }
 
-/// One key of a map.
 pub(in crate::spec) struct Key {
-    /// How it is written.
     pub(in crate::spec) name: &'static str,
-    /// Whether it must be there.
     pub(in crate::spec) presence: Presence,
-    /// What its value looks like.
     pub(in crate::spec) shape: Shape,
-    /// What it means, in one sentence.
+    /// A description in one sentence.
     pub(in crate::spec) about: &'static str,
-    /// What counts when it is absent, as it would be written; where that is one thing.
+    /// The default value as it would be written, if there is a single one.
     pub(in crate::spec) default: Option<&'static str>,
 }
 
-/// Whether a key must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spec) enum Presence {
-    /// Always.
     Required,
-    /// It may be absent, or have no value.
+    /// It may be absent or null.
     Optional,
-    /// When it is there, it has a value.
+    /// It may be absent, but not null.
     Valued,
 }
 
-/// What a value looks like.
+/// The shape of a value.
 pub(in crate::spec) enum Shape {
-    /// Any single value, as it was written.
+    /// Any scalar, as written.
     Text,
-    /// Text that is more than white space.
+    /// Text with more than white space.
     Filled,
-    /// A name that may stand in addresses, file names and commands.
+    /// A name that is valid in addresses, file names and commands.
     Id,
-    /// True or false.
     Boolean,
-    /// Only true.
+    /// Only `true`.
     True,
-    /// A whole number between two others.
+    /// A whole number in a range.
     Count(u32, u32),
-    /// A duration.
     Duration,
-    /// One of a few words.
     Words(&'static [&'static str]),
-    /// One text, or a list of them.
+    /// One text, or a list of texts.
     Texts,
-    /// Names of environment variables, one or a list.
+    /// One name of an environment variable, or a list of names.
     Variables,
-    /// The name of an environment variable.
     Variable,
-    /// Values by the names of environment variables.
+    /// A map from names of environment variables to values.
     Environment,
-    /// Values of any kind by names that people choose.
+    /// A map with any keys and values.
     Values,
-    /// Sources by the names of secrets, or a list of names.
+    /// A map from names of secrets to sources, or a list of names.
     Secrets(&'static Format),
-    /// A map of the format.
     Map(&'static Format),
-    /// A list of maps, at least so many.
+    /// A list of maps with this minimum length.
     List(&'static Format, u32),
-    /// A number, or a map that says more.
+    /// A number, or a map with more settings.
     CountOrMap(u32, u32, &'static Format),
-    /// A number above zero.
     Number,
     /// A list of anything, or the name of one.
     Items,
-    /// The name of a shell, or a command with a place for the script file.
+    /// The name of a shell, or a command with `{0}` for the script file.
     Shell,
-    /// Anything.
     Any,
-    /// One of several shapes.
     AnyOf(&'static [Shape]),
-    /// A list of things of one shape.
     ListOf(&'static Shape),
-    /// Things of one shape by names that people choose.
+    /// A map with any keys and values of one shape.
     MapOf(&'static Shape),
 }
 
-/// What holds between several keys of a map.
+/// A rule that involves several keys of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::spec) enum Rule {
-    /// Exactly one of these is there.
+    /// Exactly one of these is present.
     OneOf(&'static [&'static str]),
-    /// Exactly one of these groups is there, each by any of its keys.
+    /// Exactly one of these groups is present, each by any of its keys.
     OneGroup(&'static [&'static [&'static str]]),
-    /// At least one of these is there.
+    /// At least one of these is present.
     AnyOf(&'static [&'static str]),
-    /// This key may only be absent where another one is one of these words, whatever their case.
+    /// This key may be absent only if another one is one of these words, ignoring case.
     Unless(&'static str, &'static str, &'static [&'static str]),
-    /// Where a key is this word, another one is needed.
+    /// If a key is this word, another one is required.
     Needs(&'static str, &'static str, &'static str),
 }
 
 impl Key {
-    /// A key that must be there.
     pub(super) const fn required(name: &'static str, shape: Shape, about: &'static str) -> Self {
         Self { name, presence: Presence::Required, shape, about, default: None }
     }
 
-    /// A key that may be absent.
     pub(super) const fn optional(name: &'static str, shape: Shape, about: &'static str) -> Self {
         Self { name, presence: Presence::Optional, shape, about, default: None }
     }
 
-    /// The same key with what counts when it is absent.
+    /// The same key with a default value.
     pub(super) const fn default(self, default: &'static str) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    /// A key that has a value when it is there.
+    /// A key that may be absent, but not null.
     pub(super) const fn valued(name: &'static str, shape: Shape, about: &'static str) -> Self {
         Self { name, presence: Presence::Valued, shape, about, default: None }
     }
 }
 
 impl Format {
-    /// The names of the keys that mean something.
     pub(in crate::spec) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
         self.known.iter().map(|key| key.name)
     }
 }
 
-/// The words of a table of words and their meanings.
+/// The words of a table of words and meanings.
 pub(super) const fn words<const COUNT: usize, T: Copy>(table: &[(&'static str, T); COUNT]) -> [&'static str; COUNT] {
     let mut words = [""; COUNT];
     let mut at = 0;
@@ -155,23 +136,23 @@ pub(super) const fn words<const COUNT: usize, T: Copy>(table: &[(&'static str, T
 /// A map whose keys have been checked.
 pub(super) struct Fields<'n, 'a> {
     what: &'static str,
-    /// Where the map begins.
+    /// The start of the map.
     pub(super) span: Range<usize>,
     entries: &'n [Entry<'a>],
 }
 
 impl<'n, 'a> Fields<'n, 'a> {
-    /// The value of a key; a key without a value counts as absent.
+    /// The value of a key. A key without a value counts as absent.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node<'a>> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value).filter(|value| !value.is_null())
     }
 
-    /// Where a key stands, with or without a value.
+    /// The position of a key, with or without a value.
     pub(super) fn key(&self, key: &str) -> Option<&'n Range<usize>> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.key_span)
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub(super) fn require(&self, checker: &mut Checker<'_, '_>, key: &str) -> Option<&'n Node<'a>> {
         let value = self.get(key);
         if value.is_none() {
@@ -186,7 +167,7 @@ impl<'n, 'a> Fields<'n, 'a> {
 }
 
 impl Checker<'_, '_> {
-    /// Opens a map and tells of every key that does not belong there.
+    /// Opens a map and reports every unknown key.
     pub(super) fn fields<'n, 'a>(&mut self, node: &'n Node<'a>, format: &Format) -> Option<Fields<'n, 'a>> {
         let Content::Map(entries) = &*node.content else {
             self.wrong_kind(node, format.what, "a map of keys and values");
@@ -212,12 +193,12 @@ impl Checker<'_, '_> {
             }
         }
         let start = node.span.start;
-        // A place for "something is missing here": the first key, or the braces of an empty map.
+        // The position for "something is missing here": the first key, or the braces of an empty map.
         let span = entries.first().map_or(start..node.span.end, |first| first.key_span.clone());
         Some(Fields { what: format.what, span, entries })
     }
 
-    /// The entries of a map whose keys people choose.
+    /// The entries of a map with arbitrary keys.
     pub(crate) fn entries<'n, 'a>(&mut self, node: &'n Node<'a>, what: &str) -> Option<&'n [Entry<'a>]> {
         match &*node.content {
             Content::Map(entries) => Some(entries),

@@ -1,4 +1,4 @@
-//! Gap checks and the finalization: whether work is whole, and what is made of it in the end.
+//! Gap checks and the finalization.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape};
@@ -18,30 +18,25 @@ const ACTIONS: [(&str, GapAction); 4] = {
 
 const MAX_ITERATIONS: u32 = 1_000;
 
-/// After so many checks that found gaps a person is asked.
+/// After this many checks that found gaps, a person is asked.
 const ITERATIONS: u32 = 3;
 
-/// A gap check.
 pub(super) static GAP_CHECK: Format = Format {
     name: "gap_check",
     what: "`gap_check`",
     known: &[
-        Key::optional("enabled", Shape::Boolean, "`false` is as if it were not there.").default("true"),
+        Key::optional("enabled", Shape::Boolean, "`false` disables the check.").default("true"),
         Key::optional("criteria", Shape::List(&CRITERION, 0), "Conditions that must all hold."),
         Key::optional(
             "script",
             Shape::Filled,
-            "A function body that returns `{ status, gaps, action, additionalAgents, message }`; `status: 'complete'` says that the work is whole.",
+            "A function body that returns `{ status, gaps, action, additionalAgents, message }`; `status: 'complete'` means that nothing is missing.",
         ),
-        Key::optional(
-            "on_failure",
-            Shape::Map(&ON_FAILURE),
-            "What happens when something is missing and the script does not say.",
-        ),
+        Key::optional("on_failure", Shape::Map(&ON_FAILURE), "What happens if there are gaps and the script does not say."),
         Key::optional(
             "max_iterations",
             Shape::Count(1, MAX_ITERATIONS),
-            "After so many checks that found gaps a person is asked: run the phase again, continue anyway, abort.",
+            "After this many checks that found gaps, a hold asks whether to run the phase again, continue anyway or abort.",
         )
         .default("3"),
     ],
@@ -53,11 +48,11 @@ static CRITERION: Format = Format {
     name: "criterion",
     what: "a criterion",
     known: &[
-        Key::required("name", Shape::Filled, "What people call it."),
+        Key::required("name", Shape::Filled, "The display name."),
         Key::required(
             "check",
             Shape::Filled,
-            "A JavaScript expression that must be true; scripts' functions can be called in it.",
+            "A JavaScript expression that must be true. It can call the functions that scripts can.",
         ),
     ],
     later: &["weight"],
@@ -71,35 +66,35 @@ static ON_FAILURE: Format = Format {
         Key::optional(
             "action",
             Shape::Words(&["retry", "spawn_additional", "escalate", "abort"]),
-            "Run the phase again; call more agents; ask a person; let the run fail.",
+            "`retry` runs the phase again, `spawn_additional` starts more agents, `escalate` asks a person, and `abort` fails the run.",
         )
         .default("retry"),
-        Key::optional("additional_agents", SUBAGENT_LIST, "For `spawn_additional`: who is called."),
-        Key::optional("additionalAgents", SUBAGENT_LIST, "The same, as scripts spell it."),
-        Key::optional("message", Shape::Text, "For people."),
+        Key::optional("additional_agents", SUBAGENT_LIST, "For `spawn_additional`: the agents to start."),
+        Key::optional("additionalAgents", SUBAGENT_LIST, "The same, in the spelling of scripts."),
+        Key::optional("message", Shape::Text, "A message for people."),
     ],
     later: &[],
     rule: None,
 };
 
-/// The finalization.
 pub(super) static FINALIZATION: Format = Format {
     name: "finalization",
     what: "`finalization`",
     known: &[
-        Key::required("template", Shape::Filled, "A path beside the workflow file or beside its folder, or the template itself."),
-        Key::optional("output", Shape::Filled, "The file in the output directory that it becomes; a template.").default(OUTPUT),
-        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::required("template", Shape::Filled, "A path next to the workflow file or its directory, or the template itself."),
+        Key::optional("output", Shape::Filled, "The path of the rendered file in the output directory; a template.")
+            .default(OUTPUT),
+        Key::optional("description", Shape::Text, "A description for people."),
     ],
     later: &["script", "outputs"],
     rule: None,
 };
 
-/// What a finalization becomes when nothing is said.
+/// The default path of the finalization's file.
 const OUTPUT: &str = "final.md";
 
 impl Checker<'_, '_> {
-    /// The gap check of a phase, unless it is switched off.
+    /// The gap check of a phase, unless it is disabled.
     pub(super) fn gap_check(&mut self, phase: &Fields<'_, '_>, taken: &mut BTreeSet<String>) -> Option<GapCheck> {
         let fields = phase.get("gap_check").and_then(|node| self.fields(node, &GAP_CHECK))?;
         let enabled = fields.get("enabled").and_then(|node| self.boolean(node, "`enabled`")).unwrap_or(true);
@@ -117,7 +112,7 @@ impl Checker<'_, '_> {
         }
         let limit = fields.get("max_iterations").and_then(|node| self.count(node, "`max_iterations`", 1..=MAX_ITERATIONS));
         if enabled && nodes.is_empty() && fields.get("script").is_none() {
-            let nothing = "this gap check looks at nothing, so it finds no gaps";
+            let nothing = "this gap check checks nothing, so it never finds gaps";
             self.report.warning(ProblemCode::MissingKey, &fields.span, nothing).help("give it `criteria` or a `script`");
             return None;
         }
@@ -125,7 +120,7 @@ impl Checker<'_, '_> {
             && fields.get("script").is_some()
         {
             let both = "a gap check has `criteria` or a `script`; this one has both";
-            self.error(ProblemCode::ConflictingKeys, span, both).help("let the script look at the criteria too");
+            self.error(ProblemCode::ConflictingKeys, span, both).help("check the criteria in the script");
         }
         enabled.then(|| GapCheck {
             criteria,
@@ -144,7 +139,6 @@ impl Checker<'_, '_> {
         Some(Criterion { name: name?.trim().to_owned(), check: check? })
     }
 
-    /// What is made in the end.
     pub(super) fn finalization(&mut self, fields: &Fields<'_, '_>) -> Option<Finalization> {
         let fields = fields.get("finalization").and_then(|node| self.fields(node, &FINALIZATION))?;
         let output = match fields.get("output") {
@@ -156,7 +150,7 @@ impl Checker<'_, '_> {
         let text = self.filled(node, "`template`")?.to_owned();
         let template = if is_path(&text) { self.included_template(text.trim(), node)? } else { text };
         for fault in mustache::check_document(&template) {
-            let message = format!("the template cannot be filled in: {}", fault.message);
+            let message = format!("the template cannot be rendered: {}", fault.message);
             self.error(ProblemCode::InvalidTemplate, &node.span, message).maybe_help(fault.help);
         }
         Some(Finalization { template, output: output? })
@@ -166,7 +160,7 @@ impl Checker<'_, '_> {
         let found = self.includes.read(path);
         let message = match found {
             Ok(Some(text)) => return Some(text),
-            Ok(None) => format!("there is no template `{}` beside this file or its folder", shown(path)),
+            Ok(None) => format!("there is no template `{}` next to this file or its directory", shown(path)),
             Err(why) => format!("the template `{}` cannot be read: {why}", shown(path)),
         };
         let help = includes::meant(self.includes, path);
@@ -175,7 +169,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Whether a template is named, not written out: one word that looks like a path.
+/// Whether the template is a path, not the template itself: one word that looks like a path.
 fn is_path(text: &str) -> bool {
     let text = text.trim();
     let named = text.rsplit('/').next().unwrap_or(text);

@@ -11,25 +11,24 @@ use crate::spec::workflow::{Gate, Task};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A gate.
 pub(super) static GATE: Format = Format {
     name: "gate",
     what: "a gate",
     known: &[
         Key::required("id", Shape::Id, "Unique in the phase."),
-        Key::optional("name", Shape::Text, "What people call it; the id when absent."),
-        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::optional("name", Shape::Text, "The display name; the id if absent."),
+        Key::optional("description", Shape::Text, "A description for people."),
         Key::required("run", Shape::Filled, "The shell command that must succeed; a template."),
-        Key::optional("timeout", Shape::Duration, "How long it may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
+        Key::optional("timeout", Shape::Duration, "The maximum duration: `30s`, `5m`, `1h 30m` or `PT30M`."),
         Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), ON_FAIL_ABOUT).default("fail"),
-        Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
-        Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
-        Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
+        Key::optional("env", Shape::Environment, "Environment variables; the values are templates."),
+        Key::optional("secrets", Shape::Variables, "Names of the secrets that it receives, as environment variables."),
+        Key::optional("dir", Shape::Filled, "The working directory, relative to the root; a template."),
         Key::optional("shell", Shape::Shell, SHELL_ABOUT),
         Key::optional(
             "task",
             Shape::Filled,
-            "The task of the phase that it follows: it runs as soon as that one is done, and tasks that need that one wait for it too. All tasks of the phase when absent.",
+            "The task after which the gate runs. Tasks that need that task wait for the gate too. If absent, the gate runs after all tasks of the phase.",
         ),
     ],
     later: &["script", "retry", "agent", "on_interrupt", "type"],
@@ -43,7 +42,7 @@ impl Checker<'_, '_> {
         let mut gates = Vec::new();
         for node in phase.get("gates").and_then(|node| self.list(node, "`gates`")).unwrap_or_default() {
             let Some(fields) = self.fields(node, &GATE) else { continue };
-            // A gate of a task of a list is asked about each item.
+            // The gate of a fan-out task runs per item.
             self.here.in_list = fields.get("task").is_none().then_some(false);
             let gate = self.gate(&fields, tasks);
             self.here.in_list = None;
@@ -71,7 +70,7 @@ impl Checker<'_, '_> {
         Some(Gate { id: GateId::new(id?), run: run?, timeout, on_fail, env, secrets, dir, task, title: name, shell })
     }
 
-    /// The task that a gate follows.
+    /// The task after which a gate runs.
     fn gated_task(&mut self, node: &Node<'_>, tasks: &[Task]) -> Option<TaskId> {
         let name = self.filled(node, "`task`")?;
         if let Some(task) = tasks.iter().find(|task| task.id.as_str() == name) {
@@ -82,12 +81,12 @@ impl Checker<'_, '_> {
         None
     }
 
-    /// Two things of one kind have the same id.
+    /// Reports two elements of one kind with the same id.
     pub(super) fn repeated_id(&mut self, kind: &str, node: &Node<'_>, id: &str, first: usize) {
         self.repeated(kind, &node.span, id, first);
     }
 
-    /// The same, where the id is no value but a key.
+    /// The same if the id is a key instead of a value.
     pub fn repeated(&mut self, kind: &str, span: &Range<usize>, id: &str, first: usize) {
         if self.report.is_full() {
             return self.report.count();

@@ -1,7 +1,7 @@
-//! From the tree of a file to a workflow. Each part of the format has its own file; this one reads single values.
+//! From the syntax tree of a file to a workflow. Each part of the format has its own file; this one reads single values.
 //!
-//! A reader that finds something wrong tells the report and gives nothing back; its caller goes on with the rest, so
-//! that all problems of a file are told at once.
+//! A function that finds a problem adds it to the report and returns `None`. Its caller continues with the rest, so that all
+//! problems of a file are reported together.
 
 mod agent;
 mod checkpoint;
@@ -50,39 +50,37 @@ use references::{AgentDemand, AgentRead, Here, OutputRead};
 pub use workflow::SUCCESSOR_KEYS;
 pub(super) use workflow::{WORKFLOW, workflow};
 
-/// What every check needs: the text of the file, for places inside scalars, and where problems go.
+/// The state that every check needs: the text of the file, for positions inside scalars, and the report.
 pub struct Checker<'s, 'r> {
     source: &'s str,
-    /// Where problems go.
     pub report: &'r mut Report,
-    /// Where lines begin, found once: a file may hold very many scripts.
+    /// The start of each line, computed once because a file may have very many scripts.
     lines: Vec<usize>,
-    /// The variables that the file declares; nothing while that is not known.
+    /// The variables that the file declares; `None` until they have been read.
     declared_vars: Option<BTreeSet<String>>,
-    /// The variables that are named and not declared; each is told once.
+    /// Undeclared variables that are used. Each is reported once.
     undeclared_vars: BTreeSet<String>,
-    /// The files beside this one.
     includes: &'r mut dyn Includes,
     /// How many workflows use each other above this one.
     depth: u32,
     /// Agents and secrets of workflows that this one uses.
     used_agents: BTreeMap<String, AgentSetting>,
     used_secrets: BTreeMap<String, SecretSource>,
-    /// The shell that runs the commands which are being read, as far as the file says.
+    /// The shell for the commands that are being read, if the file sets one.
     shell: Option<Shell>,
-    /// Where the template stands that is read now.
+    /// The position of the template that is being read.
     here: Here,
     outputs_read: Vec<OutputRead>,
     outputs_known: BTreeSet<(usize, String, Option<String>)>,
     agents_read: Vec<AgentRead>,
-    /// What tasks want of their agents.
+    /// What tasks require of their agents.
     agent_demands: Vec<AgentDemand>,
-    /// The keys that stand at the top of this file.
+    /// The top-level keys of this file.
     own_keys: BTreeSet<String>,
 }
 
 impl<'s, 'r> Checker<'s, 'r> {
-    /// Checks a file. `depth` says how many workflows use each other above it.
+    /// Creates a checker for a file. `depth` is the number of workflows that use each other above it.
     pub fn new(source: &'s str, report: &'r mut Report, includes: &'r mut dyn Includes, depth: u32) -> Self {
         let lines = source.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1).collect();
         Self {
@@ -105,24 +103,23 @@ impl<'s, 'r> Checker<'s, 'r> {
         }
     }
 
-    /// The text of the file.
     pub fn source(&self) -> &'s str {
         self.source
     }
 
-    /// The line that a byte of the file stands on, counted from 1.
+    /// The line of a byte offset, counted from 1.
     fn line_at(&self, offset: usize) -> u32 {
         u32::try_from(1 + self.lines.partition_point(|start| *start <= offset)).unwrap_or(u32::MAX)
     }
 }
 
 impl Checker<'_, '_> {
-    /// Reports that the file cannot be used because of this.
+    /// Reports a problem that makes the file unusable.
     pub fn error(&mut self, code: ProblemCode, span: &Range<usize>, message: impl Into<String>) -> &mut Draft {
         self.report.error(code, span, message)
     }
 
-    /// An error about a word that is not known, with what was probably meant.
+    /// Reports an unknown word, with a suggestion.
     fn unknown<'c>(
         &mut self,
         code: ProblemCode,
@@ -135,13 +132,13 @@ impl Checker<'_, '_> {
         self.error(code, span, message).maybe_help(help);
     }
 
-    /// Where a part of a scalar stands in the file. Finding that takes as long as the scalar is, so it is only done for
-    /// problems that are told.
+    /// The position of a part of a scalar in the file. This takes time proportional to the scalar, so it is only done for
+    /// problems that are listed.
     fn part_of(&self, node: &Node<'_>, part: &Range<usize>) -> Range<usize> {
         if self.report.is_full() { node.span.clone() } else { source_position::in_file(self.source, node, part) }
     }
 
-    /// Warns of a variable that nothing declares, once. It may be given when a run begins, so that is no error.
+    /// Warns once about an undeclared variable. It may be given when a run starts, so this is not an error.
     fn read_var(&mut self, name: &str, node: &Node<'_>, part: &Range<usize>) {
         let Some(declared) = self.declared_vars.as_ref().filter(|declared| !declared.contains(name)) else { return };
         if !self.undeclared_vars.insert(name.to_owned()) {
@@ -159,7 +156,7 @@ impl Checker<'_, '_> {
         self.report.warning(ProblemCode::UnknownVar, &span, message).help(help);
     }
 
-    /// An error about a word that is none of a few: with what was probably meant, else with what there is.
+    /// Reports a word that is not one of the candidates, with a suggestion or else the list of candidates.
     pub fn none_of<'c>(
         &mut self,
         code: ProblemCode,
@@ -172,7 +169,7 @@ impl Checker<'_, '_> {
         self.error(code, span, message).maybe_help(help);
     }
 
-    /// Reports a value of another kind than expected.
+    /// Reports a value of the wrong type.
     pub fn wrong_kind(&mut self, node: &Node<'_>, what: &str, expected: &str) -> &mut Draft {
         self.error(ProblemCode::WrongType, &node.span, format!("{what} must be {expected}, not {}", node.kind()))
     }
@@ -187,17 +184,17 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Any single value, as it was written: `run: true` is the command `true`, `version: 1.10` keeps its zero.
+    /// Any scalar, as written: `run: true` is the command `true`, and `version: 1.10` keeps its zero.
     pub(crate) fn text<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let scalar = self.scalar(node, what, "text")?;
         if scalar.text.contains('\0') {
-            self.error(ProblemCode::NulCharacter, &node.span, format!("{what} holds a NUL character")).help("remove `\\0`");
+            self.error(ProblemCode::NulCharacter, &node.span, format!("{what} contains a NUL character")).help("remove `\\0`");
             return None;
         }
         Some(&scalar.text)
     }
 
-    /// Text that is more than white space.
+    /// Text with more than white space.
     pub fn filled<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
         if text.trim().is_empty() {
@@ -248,13 +245,12 @@ impl Checker<'_, '_> {
     fn timeout(&mut self, node: &Node<'_>, what: &str) -> Option<Duration> {
         let timeout = self.duration(node, what)?;
         if timeout.is_zero() {
-            self.error(ProblemCode::InvalidDuration, &node.span, format!("{what} is zero")).help("leave it out for no limit");
+            self.error(ProblemCode::InvalidDuration, &node.span, format!("{what} is zero")).help("remove it for no limit");
             return None;
         }
         Some(timeout)
     }
 
-    /// One of a few words.
     fn word<T: Copy>(&mut self, node: &Node<'_>, what: &str, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(node, what)?;
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
@@ -266,7 +262,7 @@ impl Checker<'_, '_> {
         None
     }
 
-    /// A list, or a single thing that stands for a list of one.
+    /// A list, or a single value as a list of one.
     pub fn one_or_more<'n, 'a>(&self, node: &'n Node<'a>) -> &'n [Node<'a>] {
         match &*node.content {
             Content::List(items) => items,
@@ -284,25 +280,25 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// A name that may stand in addresses, file names and commands.
+    /// A name that is valid in addresses, file names and commands.
     pub fn id<'n>(&mut self, node: &'n Node<'_>, what: &str) -> Option<&'n str> {
         let text = self.text(node, what)?;
         self.is_id(text, &node.span, what).then_some(text)
     }
 
-    /// The name of the file, where it has one.
+    /// The name of the file, if it has one.
     pub fn file_name(&self) -> Option<String> {
         self.includes.file_name()
     }
 
-    /// Whether a name may stand in addresses, file names and commands; if not, that is told.
+    /// Whether a name is valid in addresses, file names and commands. Otherwise the problem is reported.
     pub fn is_id(&mut self, text: &str, span: &Range<usize>, what: &str) -> bool {
         const LONGEST: usize = 100;
         let allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
         let good_start = text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '_');
         if !good_start || !text.chars().all(allowed) {
             let message = format!("{what} cannot be `{}`", shown(text));
-            let help = "use letters, digits, `-`, `_` and `.`, beginning with a letter, a digit or `_`";
+            let help = "use letters, digits, `-`, `_` and `.`, starting with a letter, a digit or `_`";
             self.error(ProblemCode::InvalidId, span, message).help(help);
             return false;
         }

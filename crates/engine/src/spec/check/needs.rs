@@ -1,4 +1,4 @@
-//! The graph of a phase's tasks: every need names a task, and nothing needs itself.
+//! The dependency graph of a phase: every need must name a task, and there must be no cycles.
 
 use super::Checker;
 use super::task::RawTask;
@@ -8,7 +8,7 @@ use crate::spec::problem::shown;
 use std::collections::{BTreeMap, VecDeque};
 
 impl Checker<'_, '_> {
-    /// Looks up what each task needs. In order, a task that says nothing needs the one before it.
+    /// Resolves the needs of each task. In a sequential phase, a task without `needs` needs the one before it.
     pub(super) fn needs(&mut self, tasks: &mut [RawTask<'_, '_>], in_order: bool) {
         let mut positions: BTreeMap<String, usize> = BTreeMap::new();
         for position in 0..tasks.len() {
@@ -48,25 +48,25 @@ impl Checker<'_, '_> {
         for cycle in cycles(&graph) {
             let first = cycle[0];
             let names: Vec<&TaskId> = cycle.iter().chain(Some(&first)).map(|position| &tasks[*position].task.id).collect();
-            let told = cycle_text(names.iter().map(|id| id.as_str()));
+            let cycle = cycle_text(names.iter().map(|id| id.as_str()));
             let span = tasks[first].needs.map_or(&tasks[first].id.span, |node| &node.span);
-            let message = format!("these tasks need each other: {told}");
+            let message = format!("these tasks need each other: {cycle}");
             self.error(ProblemCode::DependencyCycle, span, message).help("remove one of these needs");
         }
     }
 }
 
-/// The way round a circle, for messages; the middle of a long one is left out.
+/// A cycle for messages; the middle of a long one is omitted.
 pub fn cycle_text<'c>(names: impl Iterator<Item = &'c str>) -> String {
-    let told: Vec<String> = names.map(shown).collect();
-    if told.len() > 12 {
-        format!("{} → … → {}", told[..6].join(" → "), told[told.len() - 5..].join(" → "))
+    let shown: Vec<String> = names.map(shown).collect();
+    if shown.len() > 12 {
+        format!("{} → … → {}", shown[..6].join(" → "), shown[shown.len() - 5..].join(" → "))
     } else {
-        told.join(" → ")
+        shown.join(" → ")
     }
 }
 
-/// Circles in the graph, no node in two of them; each begins with its lowest node and goes from a node to what it needs.
+/// Disjoint cycles in the graph. Each starts with its lowest node and follows the dependencies.
 pub fn cycles(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut waiting: Vec<usize> = graph.iter().map(Vec::len).collect();
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); graph.len()];
@@ -97,7 +97,7 @@ pub fn cycles(graph: &[Vec<usize>]) -> Vec<Vec<usize>> {
         if lowest == graph.len() {
             return cycles;
         }
-        // Every node that is left needs another one that is left, so this walk must meet itself.
+        // Every remaining node needs another remaining node, so this walk must meet itself.
         let mut trail: Vec<usize> = Vec::new();
         let mut place_in_trail: BTreeMap<usize, usize> = BTreeMap::new();
         let mut at = lowest;

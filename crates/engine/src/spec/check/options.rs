@@ -1,4 +1,4 @@
-//! What may be answered at a checkpoint, and what each answer does.
+//! The options of a checkpoint, and what each of them does.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
@@ -8,7 +8,7 @@ use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
 use crate::spec::syntax::Node;
 
-/// Labels that say what choosing them does, in lower case.
+/// Labels, in lower case, that have an action by default.
 const PLAIN_LABELS: [&str; 2] = ["continue", "abort"];
 
 const ACTIONS: [(&str, Kind); 4] = [
@@ -18,14 +18,17 @@ const ACTIONS: [(&str, Kind); 4] = [
     ("abort", Kind::Abort),
 ];
 
-/// An option of a checkpoint.
 pub(super) static OPTION: Format = Format {
     name: "option",
     what: "an option",
     known: &[
-        Key::required("label", Shape::Filled, "What people read, and what they type in an answer."),
+        Key::required("label", Shape::Filled, "The text that people read, and type in an answer."),
         Key::optional("with_feedback", Shape::Boolean, "Whether choosing it asks for feedback."),
-        Key::optional("on_select", Shape::Map(&ON_SELECT), "What choosing it does; Continue and Abort know by themselves."),
+        Key::optional(
+            "on_select",
+            Shape::Map(&ON_SELECT),
+            "What choosing it does. Options labelled Continue and Abort do not need it.",
+        ),
     ],
     later: &["id", "description", "pros", "cons", "default", "key", "confirm"],
     rule: Some(Rule::Unless("on_select", "label", &PLAIN_LABELS)),
@@ -38,7 +41,7 @@ static ON_SELECT: Format = Format {
         Key::required(
             "action",
             Shape::Words(&words(&ACTIONS)),
-            "What choosing the option does: go on; go back to a phase and run on from there; take later phases out of this run; end the run, with exit code 2.",
+            "`continue` continues the run, `repeat_phase` goes back to a phase and continues from there, `skip_phases` skips later phases, and `abort` ends the run with exit code 2.",
         ),
         Key::optional("target", Shape::Text, "For `repeat_phase`: `current`, or the id of this or an earlier phase.")
             .default("current"),
@@ -48,12 +51,12 @@ static ON_SELECT: Format = Format {
     rule: Some(Rule::Needs("action", "skip_phases", "phases")),
 };
 
-/// The phases of a workflow in order, seen from one of them.
+/// The phases of a workflow in order, as seen from one of them.
 #[derive(Clone, Copy)]
 pub(super) struct Order<'p> {
-    /// The ids of all phases; a phase without a good id is an empty text.
+    /// The ids of all phases; empty for a phase without a valid id.
     pub(super) ids: &'p [&'p str],
-    /// Which phase this is.
+    /// The index of this phase.
     pub(super) here: usize,
 }
 
@@ -62,23 +65,22 @@ impl<'p> Order<'p> {
         self.ids.iter().position(|candidate| *candidate == id)
     }
 
-    /// The phase before this one.
     pub(super) fn before(&self) -> Option<&'p str> {
         self.ids[..self.here].last().copied().filter(|id| !id.is_empty())
     }
 
-    /// Phases that may be repeated from here, by their ids.
+    /// The ids of phases that may be repeated from here.
     fn until_here(&self) -> impl Iterator<Item = &'p str> + Clone + use<'p> {
         self.ids[..=self.here].iter().copied().filter(|id| !id.is_empty())
     }
 
-    /// Phases that may be skipped from here, by their ids.
+    /// The ids of phases that may be skipped from here.
     fn later(&self) -> impl Iterator<Item = &'p str> + Clone + use<'p> {
         self.ids[self.here + 1..].iter().copied().filter(|id| !id.is_empty())
     }
 }
 
-/// The kinds of action, before their phases are looked up.
+/// The kinds of actions, before their phases are resolved.
 #[derive(Clone, Copy)]
 enum Kind {
     Continue,
@@ -87,19 +89,18 @@ enum Kind {
     Abort,
 }
 
-/// What an absent list of options means.
+/// The options if a checkpoint does not set any.
 pub fn default_choices(with_feedback: bool) -> Vec<Choice> {
     let choice = |id: &str, label: &str, action| Choice { with_feedback, ..Choice::plain(id, label, action) };
     vec![choice(option::CONTINUE, "Continue", Action::Continue), choice(option::ABORT, "Abort", Action::Abort)]
 }
 
 impl Checker<'_, '_> {
-    /// The options of a checkpoint.
     pub(super) fn choices(&mut self, node: &Node<'_>, with_feedback: bool, order: Order<'_>) -> Vec<Choice> {
         let Some(items) = self.list(node, "`options`") else { return Vec::new() };
         if items.is_empty() {
             self.error(ProblemCode::EmptyValue, &node.span, "`options` is empty")
-                .help("leave it out for the options Continue and Abort");
+                .help("remove it to get the options Continue and Abort");
         }
         let mut choices: Vec<Choice> = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -114,8 +115,8 @@ impl Checker<'_, '_> {
             let (Some(label), Some(label_node)) = (label, label_node) else { continue };
             let id = option_id(label, index);
             if let Some(other) = choices.iter().find(|other| other.id == id) {
-                let message = format!("options `{}` and `{}` are called the same", shown(&other.label), shown(label));
-                self.error(ProblemCode::DuplicateLabel, &label_node.span, message).help("give each option a label of its own");
+                let message = format!("options `{}` and `{}` have the same label", shown(&other.label), shown(label));
+                self.error(ProblemCode::DuplicateLabel, &label_node.span, message).help("give each option its own label");
             } else {
                 // An option whose action was refused keeps its label, so that later ones are still compared with it.
                 let plain = Choice::plain(id.as_str(), label, action.unwrap_or(Action::Abort));
@@ -149,7 +150,7 @@ impl Checker<'_, '_> {
             if let Some(span) = fields.key(key)
                 && !used
             {
-                let message = format!("`{key}` means nothing here; it belongs to `{owner}`");
+                let message = format!("`{key}` has no meaning here; it belongs to `{owner}`");
                 self.report.warning(ProblemCode::UnusedKey, span, message).help("remove it");
             }
         }
@@ -231,7 +232,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// What people type for an option: its label in lower case, words joined by `-`.
+/// The id of an option: its label in lower case, words joined by `-`.
 fn option_id(label: &str, index: usize) -> OptionId {
     let lower = label.to_lowercase();
     let words: Vec<&str> = lower.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty()).collect();

@@ -20,37 +20,36 @@ use std::ops::Range;
 const BEHAVIORS: [(&str, Behavior); 3] =
     [("parallel", Behavior::Parallel), ("sequential", Behavior::Sequential), ("main-only", Behavior::MainOnly)];
 
-/// A phase.
 pub(super) static PHASE: Format = Format {
     name: "phase",
     what: "a phase",
     known: &[
         Key::required("id", Shape::Id, "Unique in the workflow."),
-        Key::optional("name", Shape::Text, "What people call it; the id when absent."),
-        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::optional("name", Shape::Text, "The display name; the id if absent."),
+        Key::optional("description", Shape::Text, "A description for people."),
         Key::optional(
             "behavior",
             Shape::Words(&words(&BEHAVIORS)),
-            "How tasks follow each other: `parallel` when their needs are done; `sequential`, where a task without `needs` also needs the one before it; `main-only` for the main script alone.",
+            "In which order tasks run: `parallel` starts each when its needs are done; `sequential` also makes a task without `needs` wait for the one before it; `main-only` runs only the main script.",
         )
         .default("parallel"),
-        Key::optional("tasks", Shape::List(&TASK, 0), "What to do."),
-        Key::optional("gates", Shape::List(&GATE, 0), "Automatic checks after the tasks, in this order; one with `task` follows that task."),
-        Key::optional("checkpoint", Shape::Map(&CHECKPOINT), "Where a person decides, after the gates."),
-        Key::optional("execution_mode", Shape::Words(&words(&MODES)), "How it chooses what runs; as the workflow says when absent."),
-        Key::optional("subagents", Shape::AnyOf(&SUBAGENTS_SHAPES), "Agents that work: a list, or `{ always, adaptive }`; each is a task."),
-        Key::optional("suggested_subagents", SUBAGENT_LIST, "Agents that the main script is told about, as `phase.suggested_subagents`."),
-        Key::optional("skills", Shape::Texts, "Skills that its agents are told to use."),
-        Key::optional("gap_check", Shape::Map(&GAP_CHECK), "Looks whether the work of the tasks is whole, before the gates."),
-        Key::optional("main_agent", Shape::Map(&MAIN_AGENT), "A script or an agent's work that follows all tasks, as the task `main`."),
+        Key::optional("tasks", Shape::List(&TASK, 0), "The tasks of the phase."),
+        Key::optional("gates", Shape::List(&GATE, 0), "Automatic checks after the tasks, in this order. A gate with `task` runs after that task."),
+        Key::optional("checkpoint", Shape::Map(&CHECKPOINT), "A question to a person, after the gates."),
+        Key::optional("execution_mode", Shape::Words(&words(&MODES)), "How the phase chooses what to run; overrides that of the workflow."),
+        Key::optional("subagents", Shape::AnyOf(&SUBAGENTS_SHAPES), "The agents to run, each as a task: a list, or `{ always, adaptive }`."),
+        Key::optional("suggested_subagents", SUBAGENT_LIST, "Agents that are suggested to the main script, as `phase.suggested_subagents`."),
+        Key::optional("skills", Shape::Texts, "Skills that its agents should use."),
+        Key::optional("gap_check", Shape::Map(&GAP_CHECK), "Checks whether the work of the tasks is complete, before the gates."),
+        Key::optional("main_agent", Shape::Map(&MAIN_AGENT), "A script or an agent that runs after all tasks, as the task `main`."),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
-        Key::optional("shell", Shape::Shell, "The shell of its tasks and gates that do not say which; as the workflow says when absent."),
-        Key::optional("use", Shape::Filled, "A workflow file beside this one whose phases stand here, each with this phase's id before its own."),
-        Key::optional("with", Shape::Values, "With `use`: values for that workflow's `inputs` and `vars`."),
+        Key::optional("shell", Shape::Shell, "The shell for its tasks and gates; overrides that of the workflow."),
+        Key::optional("use", Shape::Filled, "A workflow file next to this one. Its phases are inserted here, their ids prefixed with the id of this phase."),
+        Key::optional("with", Shape::Values, "With `use`: values for the `inputs` and `vars` of that workflow."),
         Key::optional(
             "fail_fast",
             Shape::Boolean,
-            "Whether the first failure ends the tasks under way; otherwise they may finish.",
+            "Whether the first failure stops the running tasks; otherwise they may finish.",
         )
         .default("false"),
     ],
@@ -81,16 +80,16 @@ static MAIN_AGENT: Format = Format {
     what: "`main_agent`",
     known: &[
         Key::valued("script", Shape::Filled, "The body of a JavaScript function."),
-        Key::valued("prompt", Shape::Filled, "What an agent is told; a template."),
-        Key::optional("agent", Shape::Filled, "Who works, with `prompt`."),
-        Key::optional("output_path", Shape::Filled, "The file that the agent's work becomes; a template."),
-        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::valued("prompt", Shape::Filled, "The prompt of an agent; a template."),
+        Key::optional("agent", Shape::Filled, "With `prompt`: the agent."),
+        Key::optional("output_path", Shape::Filled, "The file that receives the agent's answer; a template."),
+        Key::optional("description", Shape::Text, "A description for people."),
     ],
     later: &["skills", "outputs", "timeout", "name"],
     rule: Some(Rule::OneOf(&["script", "prompt"])),
 };
 
-/// How the tasks of a phase follow each other.
+/// The order in which the tasks of a phase run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Behavior {
     Parallel,
@@ -98,28 +97,27 @@ enum Behavior {
     MainOnly,
 }
 
-/// What stands in the list of phases.
+/// An entry in the list of phases.
 pub(super) enum Found {
-    /// A phase, unless it is so wrong that there is none.
+    /// A phase, unless it has too many errors.
     Phase(Option<Box<Phase>>),
-    /// Those of another workflow.
+    /// The phases of another workflow.
     Used(Vec<Phase>),
 }
 
 impl Checker<'_, '_> {
-    /// One entry of the list of phases.
+    /// Reads an entry in the list of phases.
     pub(super) fn phase_or_used(&mut self, node: &Node<'_>, mode: Mode, order: Order<'_>) -> Found {
         let Some(fields) = self.fields(node, &PHASE) else { return Found::Phase(None) };
         if fields.get("use").is_some() {
             return Found::Used(self.used_phases(&fields, mode).unwrap_or_default());
         }
         if let Some(span) = fields.key("with") {
-            self.error(ProblemCode::UnusedKey, span, "`with` stands beside `use`, and there is none here").help("remove it");
+            self.error(ProblemCode::UnusedKey, span, "`with` requires `use`").help("remove it");
         }
         Found::Phase(self.phase(&fields, mode, order).map(Box::new))
     }
 
-    /// One phase.
     fn phase(&mut self, fields: &Fields<'_, '_>, mode: Mode, order: Order<'_>) -> Option<Phase> {
         let (shell, phase) = self.with_shell(fields, |checker| checker.phase_without_shell(fields, mode, order));
         phase.map(|phase| Phase { shell, ..phase })
@@ -133,10 +131,10 @@ impl Checker<'_, '_> {
             fields.get("behavior").and_then(|node| self.word(node, "`behavior`", &BEHAVIORS)).unwrap_or(Behavior::Parallel);
         let own_mode = fields.get("execution_mode").and_then(|node| self.word(node, "`execution_mode`", &MODES));
         let mut taken = BTreeSet::from([MAIN_TASK.to_owned(), ADAPTIVE_TASK.to_owned()]);
-        let (tasks, told) = self.tasks(fields, behavior, own_mode.unwrap_or(mode), &mut taken, order);
+        let (tasks, suggestions) = self.tasks(fields, behavior, own_mode.unwrap_or(mode), &mut taken, order);
         let gap_check = self.gap_check(fields, &mut taken);
         let mut suggested = self.suggestions(fields);
-        suggested.extend(told);
+        suggested.extend(suggestions);
         let (skills, budget) = (self.names(fields, "skills"), self.budget(fields));
         let gates = self.gates(fields, &tasks);
         let checkpoint = fields.get("checkpoint").and_then(|node| self.checkpoint(node, order));
@@ -164,8 +162,8 @@ impl Checker<'_, '_> {
         })
     }
 
-    /// The tasks of a phase: its own, those of its subagents, the adaptive script, the main script; and the types of agents that are
-    /// only told about.
+    /// The tasks of a phase: its own, those of its subagents, the adaptive script, the main script; and the suggested agent
+    /// types.
     fn tasks(
         &mut self,
         phase: &Fields<'_, '_>,
@@ -202,18 +200,19 @@ impl Checker<'_, '_> {
         if main.is_some()
             && let Some(clash) = raw.iter().find(|task| task.task.id.as_str() == MAIN_TASK)
         {
-            let help = "rename the task, or leave out `main_agent`";
-            self.error(ProblemCode::DuplicateId, &clash.id.span, "`main` is the task that `main_agent` makes").help(help);
+            let help = "rename the task, or remove `main_agent`";
+            self.error(ProblemCode::DuplicateId, &clash.id.span, "`main` is the id of the task that `main_agent` creates")
+                .help(help);
         }
         let spans: Vec<Range<usize>> = raw.iter().map(|raw| raw.id.span.clone()).collect();
         let mut tasks: Vec<Task> = raw.into_iter().map(|raw| raw.task).collect();
         self.redo(&mut tasks, &spans, order.before().map(PhaseId::from).as_ref());
-        let told = match mode {
+        let suggestions = match mode {
             Mode::Strict | Mode::Adaptive => {
                 tasks.extend(listed);
                 Vec::new()
             }
-            // The main script decides; what is listed it is told.
+            // The main script decides; the listed agents are only suggested to it.
             Mode::Loose => listed.iter().filter_map(|task| task.agent()?.agent.clone()).collect(),
         };
         match (adaptive, mode) {
@@ -232,7 +231,7 @@ impl Checker<'_, '_> {
             let needs = tasks.iter().map(|task| task.id.clone()).collect();
             tasks.push(Task { needs, ..Task::new(TaskId::new(MAIN_TASK), work) });
         }
-        (tasks, told)
+        (tasks, suggestions)
     }
 
     fn main_agent(&mut self, phase: &Fields<'_, '_>) -> Option<Work> {
@@ -247,13 +246,13 @@ impl Checker<'_, '_> {
             }
             (Some(_), Some(node)) => {
                 let message = "`main_agent` has a `script` or a `prompt`; this one has both";
-                self.error(ProblemCode::ConflictingKeys, &node.span, message).help("let the script call `thinkHard` for it");
+                self.error(ProblemCode::ConflictingKeys, &node.span, message).help("call `thinkHard` from the script");
                 None
             }
         }
     }
 
-    /// The ids of the phases in order, so that checkpoints can name them; told twice is told once.
+    /// The ids of the phases in order, so that checkpoints can name them. Duplicates are reported once.
     pub(super) fn phase_ids<'n>(&mut self, nodes: &'n [Node<'_>]) -> Vec<&'n str> {
         let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
         let mut ids = Vec::with_capacity(nodes.len());

@@ -1,4 +1,4 @@
-//! Policy: which questions may be answered without a person, and when verifications are asked for.
+//! Policy: which questions may be answered without a person, and when verifications are asked.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape, words};
@@ -11,10 +11,9 @@ use std::ops::Range;
 const COLLECT: [(&str, bool); 2] = [("no", false), ("phase", true)];
 const PLAIN: [(&str, bool); 2] = [("ask", false), ("auto", true)];
 
-/// The most automatic answers in a row that can be asked for.
 const MAX_CONSECUTIVE: u32 = 1000;
 
-pub(super) const POLICY_ABOUT: &str = "Which questions may be answered without a person. What only a person can do, and logins, never are. Each such answer is marked and can be changed.";
+pub(super) const POLICY_ABOUT: &str = "Which questions may be answered without a person. Actions and logins never are. Automatic answers are marked and can be changed.";
 
 pub(super) static POLICY: Format = Format {
     name: "policy",
@@ -31,7 +30,7 @@ pub(super) static POLICY: Format = Format {
         Key::optional(
             "collect",
             Shape::Words(&words(&COLLECT)),
-            "`phase` asks for verifications together, when all else in their phase is done.",
+            "`phase` asks all verifications together, when everything else in their phase is done.",
         )
         .default("no"),
     ],
@@ -45,15 +44,19 @@ static AUTOMATIC: Format = Format {
     name: "automatic",
     what: "when a question is answered without a person",
     known: &[
-        Key::optional("when", Shape::Text, "A JavaScript expression; only where it is true."),
-        Key::optional("max_consecutive", Shape::Count(1, MAX_CONSECUTIVE), "At most so often in a row; then a person is asked."),
+        Key::optional("when", Shape::Text, "A JavaScript expression that must be true."),
+        Key::optional(
+            "max_consecutive",
+            Shape::Count(1, MAX_CONSECUTIVE),
+            "The maximum number of automatic answers in a row; then a person is asked.",
+        ),
     ],
     later: &[],
     rule: None,
 };
 
 impl Checker<'_, '_> {
-    /// What a map says about answers without a person.
+    /// Reads which questions may be answered without a person.
     pub(super) fn policy(&mut self, fields: &Fields<'_, '_>) -> Policy {
         fields.get("policy").and_then(|node| self.policy_of(node)).unwrap_or_default()
     }
@@ -63,7 +66,7 @@ impl Checker<'_, '_> {
             for entry in entries.iter().filter(|entry| POLICY.later.contains(&&*entry.key)) {
                 let message = format!("`{}` is never answered without a person", entry.key);
                 self.error(ProblemCode::InvalidValue, &entry.key_span, message)
-                    .help("the kinds that can be are `checkpoint`, `verify` and `decision`");
+                    .help("only `checkpoint`, `verify` and `decision` can be");
             }
             if entries.iter().any(|entry| POLICY.later.contains(&&*entry.key)) {
                 return None;
@@ -76,7 +79,7 @@ impl Checker<'_, '_> {
         Some(Policy { checkpoint, verify, decision, collect_phase })
     }
 
-    /// Tells which tasks need a verification that is asked for only when they are done.
+    /// Reports tasks that need a verification which is asked only after they are done.
     pub(super) fn asked_later(&mut self, phase: &Phase, span: &Range<usize>) {
         let is_verify = |id: &TaskId| phase.task(id.as_str()).is_some_and(is_verify);
         let early: Vec<&str> = phase
@@ -87,12 +90,12 @@ impl Checker<'_, '_> {
             .collect();
         if !early.is_empty() {
             let message = format!(
-                "with `collect: phase` these are done before anybody verifies what they need: {}",
+                "with `collect: phase`, these tasks run before the verification that they need: {}",
                 early.iter().map(|id| format!("{}/{id}", phase.id)).collect::<Vec<_>>().join(", ")
             );
             self.report
                 .warning(ProblemCode::VerifiedTooLate, span, message)
-                .help("put what must wait for the verification into a later phase");
+                .help("move tasks that must wait for the verification to a later phase");
         }
     }
 
@@ -105,7 +108,7 @@ impl Checker<'_, '_> {
         let when = fields.get("when").and_then(|node| self.expression(node, "`when`"));
         let max_consecutive =
             fields.get("max_consecutive").and_then(|node| self.count(node, "`max_consecutive`", 1..=MAX_CONSECUTIVE));
-        // What could not be read must not count as no condition at all.
+        // A condition that could not be read must not count as no condition.
         if fields.get("when").is_some() && when.is_none() {
             return None;
         }
@@ -113,13 +116,13 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Whether a task is a verification that may be asked for later. One that only a person answers stays where it is.
+/// Whether a task is a verification that may be asked later. One that only a person may answer keeps its position.
 fn is_verify(task: &Task) -> bool {
     let checkpoint = task.checkpoint().filter(|checkpoint| !checkpoint.waits.person_only);
     matches!(checkpoint.and_then(|checkpoint| checkpoint.question.as_ref()), Some(Question::Verify(_)))
 }
 
-/// Puts the verifications of a phase behind all else in it: what needed one needs what that one needed.
+/// Moves the verifications of a phase behind everything else: tasks that needed one now need its dependencies.
 pub fn verify_last(phase: &mut Phase) {
     let verifies: Vec<(TaskId, Vec<TaskId>)> =
         phase.tasks.iter().filter(|task| is_verify(task)).map(|task| (task.id.clone(), task.needs.clone())).collect();

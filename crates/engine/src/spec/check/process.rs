@@ -1,4 +1,4 @@
-//! What tasks and gates have in common because both start processes: environment, secrets, directory, what failing does.
+//! Settings that tasks and gates share because both start processes: environment, secrets, directory, failures.
 
 use super::Checker;
 use super::fields::Fields;
@@ -10,18 +10,16 @@ use crate::template::Roots;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What may happen when a task or gate has failed for good.
 pub(super) const ON_FAIL: [(&str, OnFail); 3] = [("fail", OnFail::Fail), ("ask", OnFail::Ask), ("repeat", OnFail::Repeat)];
 
-/// What these mean.
-pub(super) const ON_FAIL_ABOUT: &str = "What happens when the last try failed. `fail`: the run fails. `ask`: a hold opens with Run again, Count as done and Abort; at a gate of a phase it can also run the phase again. \
+pub(super) const ON_FAIL_ABOUT: &str = "What happens when the last attempt has failed. `fail`: the run fails. `ask`: a hold opens with Run again, Count as done and Abort; at a gate of a phase it can also run the phase again. \
     `repeat`: the phase runs again, three times at most, then a hold opens.";
 
-/// What it means where a task or gate says it.
-pub(super) const SHELL_ABOUT: &str = "The shell that runs its commands: `bash` (`bash -eo pipefail`), `sh` (`sh -e`), or a command in which `{0}` is the file that holds the script, such as `python3 {0}`. As the phase says when absent.";
+/// The description of `shell` in tasks and gates.
+pub(super) const SHELL_ABOUT: &str = "The shell that runs its commands: `bash` (`bash -eo pipefail`), `sh` (`sh -e`), or a command in which `{0}` is the path of the script file, such as `python3 {0}`. Overrides that of the phase.";
 
 impl Checker<'_, '_> {
-    /// Reads `shell` and lets it hold for the commands that are read in `inside`.
+    /// Reads `shell` and applies it to the commands that are read in `inside`.
     pub(super) fn with_shell<T>(&mut self, fields: &Fields<'_, '_>, inside: impl FnOnce(&mut Self) -> T) -> (Option<Shell>, T) {
         let own = fields.get("shell").and_then(|node| self.shell(node));
         let outer = self.shell.clone();
@@ -57,11 +55,11 @@ impl Checker<'_, '_> {
             if !is_variable(key) {
                 let message = format!("an environment variable cannot be called `{}`", shown(key));
                 self.error(ProblemCode::InvalidEnvName, &entry.key_span, message)
-                    .help("use letters, digits and `_`, not beginning with a digit");
+                    .help("use letters, digits and `_`, not starting with a digit");
                 continue;
             }
             if is_ours(key) {
-                let message = format!("`{}` would replace a variable of Lockgate's own", shown(key));
+                let message = format!("`{}` would replace a variable that Lockgate sets", shown(key));
                 self.error(ProblemCode::InvalidEnvName, &entry.key_span, message).help(NOT_OURS);
                 continue;
             }
@@ -89,16 +87,16 @@ impl Checker<'_, '_> {
         names
     }
 
-    /// A secret reaches a task as an environment variable, so it is named like one.
+    /// A task receives a secret as an environment variable, so the name must be valid for one.
     pub(super) fn secret_name<'n>(&mut self, node: &'n Node<'_>) -> Option<&'n str> {
         let name = self.text(node, "the name of a secret")?;
         self.is_secret_name(name, &node.span).then_some(name)
     }
 
-    /// Whether a secret may be called so; if not, that is told.
+    /// Whether this is a valid name for a secret. Otherwise the problem is reported.
     pub(super) fn is_secret_name(&mut self, name: &str, span: &Range<usize>) -> bool {
         let help = if !is_variable(name) {
-            "use letters, digits and `_`, not beginning with a digit"
+            "use letters, digits and `_`, not starting with a digit"
         } else if is_ours(name) {
             NOT_OURS
         } else {
@@ -109,14 +107,14 @@ impl Checker<'_, '_> {
     }
 }
 
-const NOT_OURS: &str = "names that begin with `LOCKGATE_` are set by Lockgate; choose another name";
+const NOT_OURS: &str = "names that start with `LOCKGATE_` are set by Lockgate; choose another name";
 
-/// Whether Lockgate sets variables of this kind itself, so that tasks and answers can rely on them.
+/// Whether Lockgate sets variables with this prefix, so that tasks and answers can rely on them.
 fn is_ours(name: &str) -> bool {
     name.starts_with("LOCKGATE_")
 }
 
-/// Whether a POSIX shell takes this for the name of a variable.
+/// Whether this is a valid variable name in a POSIX shell.
 pub(super) fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! What checkpoints ask: to verify, to decide, to act; and how they wait for it.
+//! The questions of checkpoints (verify, decide, act), and how they wait for an answer.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
@@ -13,41 +13,39 @@ use crate::template::Roots;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The kinds of questions.
 pub(super) const QUESTIONS: [&str; 3] = ["verify", "decision", "action"];
 
-/// Keys that stand beside a question and say how it waits.
+/// Keys next to a question that control how it waits.
 pub(in crate::spec) const WAIT_KEYS: [&str; 6] = ["blocking", "default", "deadline", "remind", "on_deadline", "resume_signal"];
 
-/// The most often that work is done again because of issues.
 const MAX_ROUNDS: u32 = 100;
 
-/// People are not reminded more often than this.
+/// The minimum interval of reminders.
 const LEAST_REMIND: Duration = Duration::from_secs(1);
 
-/// Nothing waits longer than this.
+/// The maximum deadline.
 const LONGEST: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 const PLAIN_DEADLINES: [(&str, bool); 2] = [("escalate", false), ("abort", true)];
 
 pub(super) const VERIFY_ABOUT: &str =
-    "Asks a person whether something works: the answer is `approved`, or the issues found, with which the work is done again.";
-pub(super) const DECISION_ABOUT: &str = "Asks a person which way to go: the answer is the id of an option.";
+    "Asks a person whether something works. The answer is `approved`, or a list of issues with which the work is redone.";
+pub(super) const DECISION_ABOUT: &str = "Asks a person to choose. The answer is the id of an option.";
 pub(super) const ACTION_ABOUT: &str =
-    "Asks a person to do what no program can do: the answer is `done`, and is believed when `check` succeeds.";
+    "Asks a person to do something that no program can do. The answer is `done`, and counts only if `check` succeeds.";
 
 pub(super) static VERIFY: Format = Format {
     name: "verify",
     what: "`verify`",
     known: &[
-        Key::optional("built", Shape::Filled, "What was done; a template."),
-        Key::optional("steps", Shape::Texts, "How to find out whether it works, in order; templates."),
+        Key::optional("built", Shape::Filled, "What was built; a template."),
+        Key::optional("steps", Shape::Texts, "How to verify that it works, in order; templates."),
         Key::optional(
             "redo",
             Shape::Texts,
-            "Tasks of the same phase that are done again with the issues at hand; those that it needs when absent. At the end of a phase, the whole phase is done again.",
+            "The tasks of the same phase to redo if issues are found; if absent, those that it needs. At the end of a phase, the whole phase is repeated.",
         ),
-        Key::optional("rounds", Shape::Count(1, MAX_ROUNDS), "How often they are done again; then the run fails.").default("3"),
+        Key::optional("rounds", Shape::Count(1, MAX_ROUNDS), "How many times they are redone; then the run fails.").default("3"),
     ],
     later: &["url", "command"],
     rule: None,
@@ -57,9 +55,9 @@ pub(super) static DECISION: Format = Format {
     name: "decision",
     what: "`decision`",
     known: &[
-        Key::required("question", Shape::Filled, "What is to be decided; a template."),
+        Key::required("question", Shape::Filled, "The question; a template."),
         Key::optional("context", Shape::Text, "Why it matters; a template."),
-        Key::required("options", Shape::List(&DECISION_OPTION, 1), "The ways there are."),
+        Key::required("options", Shape::List(&DECISION_OPTION, 1), "The options."),
     ],
     later: &["multiple"],
     rule: None,
@@ -69,10 +67,10 @@ static DECISION_OPTION: Format = Format {
     name: "decision_option",
     what: "an option of a decision",
     known: &[
-        Key::required("id", Shape::Id, "What an answer names."),
-        Key::optional("name", Shape::Filled, "What people call it; the id when absent."),
-        Key::optional("pros", Shape::Text, "What speaks for it; a template."),
-        Key::optional("cons", Shape::Text, "What speaks against it; a template."),
+        Key::required("id", Shape::Id, "The id to answer with."),
+        Key::optional("name", Shape::Filled, "The display name; the id if absent."),
+        Key::optional("pros", Shape::Text, "Arguments for it; a template."),
+        Key::optional("cons", Shape::Text, "Arguments against it; a template."),
     ],
     later: &["description"],
     rule: None,
@@ -82,13 +80,13 @@ pub(super) static ACTION: Format = Format {
     name: "action",
     what: "`action`",
     known: &[
-        Key::optional("automated", Shape::Text, "What was done without people; a template."),
+        Key::optional("automated", Shape::Text, "What was already automated; a template."),
         Key::required("needed", Shape::Filled, "The one thing that is needed; a template."),
         Key::optional("instructions", Shape::Text, "How to do it; a template."),
         Key::optional(
             "check",
             Shape::AnyOf(&CHECK_SHAPES),
-            "The command that finds out whether it was done: `done` is believed only when it succeeds.",
+            "A command that checks whether it was done. `done` counts only if it succeeds.",
         ),
     ],
     later: &["url"],
@@ -102,38 +100,37 @@ static CHECK: Format = Format {
     what: "`check`",
     known: &[
         Key::required("run", Shape::Filled, "The shell command; a template."),
-        Key::optional("timeout", Shape::Duration, "How long it may take.").default("1m"),
+        Key::optional("timeout", Shape::Duration, "The maximum duration.").default("1m"),
     ],
     later: &["dir", "env", "secrets"],
     rule: None,
 };
 
-/// What happens when nobody has answered in time.
 pub(super) static ON_DEADLINE_SHAPES: [Shape; 2] = [Shape::Words(&words(&PLAIN_DEADLINES)), Shape::Map(&ON_DEADLINE)];
 
 static ON_DEADLINE: Format = Format {
     name: "on_deadline",
     what: "`on_deadline`",
     known: &[
-        Key::valued("answer", Shape::Filled, "This option is the answer."),
-        Key::valued("escalate", Shape::Text, "It is told louder, and to whom; it goes on waiting."),
-        Key::valued("abort", Shape::True, "The run ends."),
+        Key::valued("answer", Shape::Filled, "Answers with this option."),
+        Key::valued("escalate", Shape::Text, "Escalates to these people, and keeps waiting."),
+        Key::valued("abort", Shape::True, "Ends the run."),
     ],
     later: &["reassign"],
     rule: Some(Rule::OneOf(&["answer", "escalate", "abort"])),
 };
 
 pub(super) const BLOCKING_ABOUT: &str =
-    "Whether the run waits for the answer. With `false` it goes on with `default`, which a person may change later.";
-pub(super) const DEFAULT_ABOUT: &str = "The option with which the run goes on with `blocking: false`, and the answer that `policy` gives where it may; the first option that goes on when absent.";
+    "Whether the run waits for the answer. With `false` it continues with `default`, which a person may change later.";
+pub(super) const DEFAULT_ABOUT: &str = "The option with which the run continues if `blocking` is `false`, and the answer that `policy` gives. If absent, the first option that continues the run.";
 pub(super) const DEADLINE_ABOUT: &str = "How long it waits at most: `30m`, `2h`, `PT8H`.";
-pub(super) const REMIND_ABOUT: &str = "How often people are reminded while it waits.";
+pub(super) const REMIND_ABOUT: &str = "The interval in which people are reminded.";
 pub(super) const ON_DEADLINE_ABOUT: &str =
-    "What happens then: `{ answer: OPTION }`, `escalate` (or `{ escalate: WHO }`), or `abort`.";
-pub(super) const SIGNAL_ABOUT: &str = "A further word that means `approved` or `done`.";
+    "What happens at the deadline: `{ answer: OPTION }`, `escalate` (or `{ escalate: WHO }`), or `abort`.";
+pub(super) const SIGNAL_ABOUT: &str = "Another word that is accepted as `approved` or `done`.";
 
 impl Checker<'_, '_> {
-    /// The question of a checkpoint, where it has one of these kinds.
+    /// The question of a checkpoint, if it has one of these kinds.
     pub(super) fn question(&mut self, fields: &Fields<'_, '_>, roots: Roots) -> Option<Question> {
         let given: Vec<&str> = QUESTIONS.into_iter().filter(|kind| fields.key(kind).is_some()).collect();
         let kind = match given.as_slice() {
@@ -142,7 +139,7 @@ impl Checker<'_, '_> {
             [_, second, ..] => {
                 let span = fields.key(second).unwrap_or(&fields.span);
                 let message = format!("a checkpoint asks one thing; this one has {}", given.join(" and "));
-                self.error(ProblemCode::ConflictingKeys, span, message).help("make two of it");
+                self.error(ProblemCode::ConflictingKeys, span, message).help("split it into two");
                 return None;
             }
         };
@@ -158,10 +155,10 @@ impl Checker<'_, '_> {
         let fields = self.fields(node, &VERIFY)?;
         let built = fields.get("built").and_then(|node| self.words(node, "`built`", roots));
         if built.is_none() && fields.key("built").is_none() {
-            let message = "nothing is said to be built that a person could verify";
+            let message = "this verification does not say what was built";
             self.report
                 .warning(ProblemCode::NothingToVerify, &fields.span, message)
-                .help("say in `built` what was done, so that whoever answers knows what they approve");
+                .help("describe in `built` what was done, so that the person knows what they approve");
         }
         let steps = fields.get("steps").map(|node| self.one_or_more(node)).unwrap_or_default();
         let steps = steps.iter().filter_map(|node| self.template(node, "`steps`", roots)).collect();
@@ -178,7 +175,7 @@ impl Checker<'_, '_> {
         let node = fields.require(self, "options")?;
         let items = self.list(node, "`options`")?;
         if items.is_empty() {
-            self.error(ProblemCode::EmptyValue, &node.span, "`options` is empty").help("name at least one way to go");
+            self.error(ProblemCode::EmptyValue, &node.span, "`options` is empty").help("add at least one option");
         }
         let mut options: Vec<DecisionOption> = Vec::new();
         for item in items {
@@ -209,15 +206,15 @@ impl Checker<'_, '_> {
         let needed = fields.require(self, "needed").and_then(|node| self.words(node, "`needed`", roots));
         let check = fields.get("check").and_then(|node| self.check(node));
         if fields.get("check").is_none() {
-            let message = "nothing finds out whether this was done, so `done` is believed as it is";
+            let message = "nothing checks whether this was done, so `done` counts without proof";
             self.report
                 .warning(ProblemCode::UncheckedAction, &fields.span, message)
-                .help("add `check: COMMAND`, a command that succeeds once it was done");
+                .help("add `check: COMMAND`, a command that succeeds once it is done");
         }
         Some(Action { automated, needed: needed?, instructions, check })
     }
 
-    /// A template that says something.
+    /// A template that is not empty.
     fn words(&mut self, node: &Node<'_>, what: &str, roots: Roots) -> Option<String> {
         self.filled(node, what)?;
         self.template(node, what, roots)
@@ -238,7 +235,7 @@ impl Checker<'_, '_> {
         let question = self.question(fields, Roots::Task)?;
         let show_files =
             fields.get("show_files").map(|node| self.paths(node, "the file to show", Roots::Task)).unwrap_or_default();
-        // What issues do is settled when it is known what the task needs.
+        // The effect of issues is settled once the needs of all tasks are known.
         let options = options(&question, &Effect::Redo(Vec::new()), self.signal(fields).as_deref());
         let waits = self.waits(fields, &options, Some(&question));
         let show_diff = fields.get("show_diff").and_then(|node| self.show_diff(node, Roots::Task));
@@ -246,13 +243,13 @@ impl Checker<'_, '_> {
         Some(Work::Checkpoint(Box::new(Checkpoint { show_diff, ..checkpoint })))
     }
 
-    /// A further word that means yes.
+    /// A word that is accepted as an approval.
     pub(super) fn signal(&mut self, fields: &Fields<'_, '_>) -> Option<String> {
         let node = fields.get("resume_signal")?;
         let signal = self.filled(node, "`resume_signal`")?;
         if !is_signal(signal) {
-            let message = format!("`{}` cannot mean yes: it is empty, a number, or another answer", shown(signal));
-            self.error(ProblemCode::InvalidValue, &node.span, message).help("agree on a word of its own, such as `ship it`");
+            let message = format!("`{}` cannot be used as an approval: it is empty, a number, or another answer", shown(signal));
+            self.error(ProblemCode::InvalidValue, &node.span, message).help("choose a distinct word, such as `ship it`");
             return None;
         }
         Some(signal.to_owned())
@@ -268,7 +265,7 @@ impl Checker<'_, '_> {
             self.report.warning(ProblemCode::UnusedKey, span, message).help("remove it");
         }
         if let Some(span) = fields.key("blocking").filter(|_| !blocking && person_only) {
-            let message = "only a person can do what is needed here, so there is no going on without";
+            let message = "only a person can do this, so the run cannot continue without an answer";
             self.error(ProblemCode::ConflictingKeys, span, message).help("remove `blocking: false`");
         }
         let first = || options.iter().find(|choice| choice.action == Effect::Continue).map(|choice| choice.id.clone());
@@ -289,22 +286,22 @@ impl Checker<'_, '_> {
         WaitSettings { default, deadline, remind, person_only: false, proposed: named }
     }
 
-    /// What runs a phase again without a person does so a few times only.
+    /// Warns about an automatic answer that repeats a phase, because that happens only a few times.
     fn warn_of_repeats(&mut self, node: &Node<'_>, option: Option<&OptionId>, options: &[Choice]) {
         let chosen = options.iter().find(|choice| Some(&choice.id) == option);
         if chosen.is_some_and(|choice| choice.action.repeats()) {
             let message = format!(
-                "this answer runs a phase again without a person; after {MAX_AUTOMATIC_REPEATS} times in a row, a person is asked"
+                "this answer repeats a phase without a person; after {MAX_AUTOMATIC_REPEATS} times in a row, a person is asked"
             );
             self.report.warning(ProblemCode::AutomaticRepeat, &node.span, message).help("name an option that continues");
         }
     }
 
-    /// A duration that is neither shorter than makes sense nor longer than anybody lives to see.
+    /// A duration that is neither unreasonably short nor unreasonably long.
     fn between(&mut self, node: &Node<'_>, what: &str, least: Duration) -> Option<Duration> {
         let given = self.timeout(node, what)?;
         if given < least || given > LONGEST {
-            let message = format!("{what} must lie between {} s and ten years", least.as_secs());
+            let message = format!("{what} must be between {} s and ten years", least.as_secs());
             self.error(ProblemCode::InvalidDuration, &node.span, message).help("write it as `30m`, `2h` or `7d`");
             return None;
         }
@@ -346,19 +343,19 @@ impl Checker<'_, '_> {
         let named = self.text(node, what)?;
         if let Some(choice) = options.iter().find(|choice| choice.is_selected_by(named)) {
             if choice.requires_feedback {
-                let message = format!("`{}` needs a person's words, and nobody would say them", shown(named));
+                let message = format!("`{}` requires feedback, which only a person can give", shown(named));
                 self.error(ProblemCode::InvalidValue, &node.span, message).help("name another option");
                 return None;
             }
             return Some(choice.id.clone());
         }
-        let message = format!("{what} names `{}`, which is no option here", shown(named));
+        let message = format!("{what} names `{}`, which is not an option here", shown(named));
         let known = options.iter().map(|choice| choice.id.as_str());
         self.none_of(ProblemCode::InvalidValue, &node.span, message, named, known);
         None
     }
 
-    /// Settles what is done again where a verification found issues, once the needs of all tasks are known.
+    /// Settles which tasks are redone after a verification found issues, once the needs of all tasks are known.
     pub(super) fn redo(&mut self, tasks: &mut [Task], spans: &[Range<usize>], before: Option<&PhaseId>) {
         for index in 0..tasks.len() {
             let Some(redo) = declared_redo(&tasks[index]) else { continue };
@@ -367,8 +364,8 @@ impl Checker<'_, '_> {
                 match tasks.iter().find(|task| task.id == *name) {
                     Some(task) if task.checkpoint().is_none() => again.push(name.clone()),
                     Some(_) => {
-                        let message = format!("`{}` is a question, which cannot be done again", shown(name.as_str()));
-                        self.error(ProblemCode::InvalidValue, &spans[index], message).help("name tasks that do something");
+                        let message = format!("`{}` is a question, which cannot be redone", shown(name.as_str()));
+                        self.error(ProblemCode::InvalidValue, &spans[index], message).help("name tasks that do work");
                     }
                     None => {
                         let message = format!("task `{}` is not defined in this phase", shown(name.as_str()));
@@ -382,7 +379,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Whether a word may mean yes: it says something, and it is neither a number nor another answer.
+/// Whether a word is accepted as an approval: not empty, not a number, and not another answer.
 pub(crate) fn is_signal(signal: &str) -> bool {
     let words = plain_words(signal);
     let taken = [option::ISSUES, "report issues", option::ABORT, option::FAILURE, option::ANSWER].contains(&words.as_str());
@@ -396,7 +393,8 @@ fn declared_redo(task: &Task) -> Option<Vec<TaskId>> {
     }
 }
 
-/// What issues do at a verification among the tasks of a phase: those named are done again, else those that did the work that it needs.
+/// Sets the effect of issues at a verification among the tasks of a phase: redo the named tasks, or else those that did the work
+/// that it needs.
 pub fn settle_redo(tasks: &mut [Task], index: usize, named: Vec<TaskId>, before: Option<&PhaseId>) {
     let again = if named.is_empty() { work_before(tasks, index) } else { named };
     let effect = match (again.is_empty(), before) {
@@ -413,7 +411,7 @@ pub fn settle_redo(tasks: &mut [Task], index: usize, named: Vec<TaskId>, before:
     }
 }
 
-/// The nearest tasks before one that do something; questions between are looked through.
+/// The nearest tasks before this one that do work, skipping questions in between.
 fn work_before(tasks: &[Task], index: usize) -> Vec<TaskId> {
     let mut found: Vec<TaskId> = Vec::new();
     let mut open: Vec<&TaskId> = tasks[index].needs.iter().collect();
@@ -433,7 +431,6 @@ fn work_before(tasks: &[Task], index: usize) -> Vec<TaskId> {
     found
 }
 
-/// What may be answered to a question.
 pub fn options(question: &Question, issues: &Effect, signal: Option<&str>) -> Vec<Choice> {
     match question {
         Question::Verify(_) => verify_options(issues.clone(), signal),
@@ -442,7 +439,6 @@ pub fn options(question: &Question, issues: &Effect, signal: Option<&str>) -> Ve
     }
 }
 
-/// A checkpoint that asks a question.
 pub fn question_checkpoint(question: Question, options: Vec<Choice>, show_files: Vec<String>, waits: WaitSettings) -> Checkpoint {
     let prompt = match &question {
         Question::Verify(verify) if verify.built.is_empty() => "Does it work as it should?".to_owned(),

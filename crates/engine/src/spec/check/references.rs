@@ -1,5 +1,5 @@
-//! References that lead nowhere: outputs of tasks that do not exist or have not run yet, `item` outside of a list, agents that
-//! nothing declares. They would fail in the middle of a run, so they are found when the file is read.
+//! References that lead nowhere: outputs of tasks that do not exist or have not run yet, `item` outside of a fan-out, undeclared
+//! agents. They would fail in the middle of a run, so they are reported when the file is read.
 
 use super::Checker;
 use crate::hold::Action;
@@ -13,25 +13,25 @@ use crate::template::{self, Escape, Reference};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// So many outputs are told with their place in the text; others with that of the whole text.
+/// How many reads of outputs get an exact position. Further ones get the position of the whole text.
 const MAX_PLACED: usize = 200;
 
-/// A place in the file that names the output of a task.
+/// A read of a task's output.
 pub(super) struct OutputRead {
     phase: String,
     task: Option<String>,
     span: Range<usize>,
-    /// How many phases come before the one that reads it.
+    /// The index of the phase that reads it.
     position: usize,
 }
 
-/// A place in the file that names an agent.
+/// A reference to an agent.
 pub(super) struct AgentRead {
     name: String,
     span: Range<usize>,
 }
 
-/// What a task wants of its agent that not every agent can do, and where the file says so.
+/// What a task requires of its agent that not every agent can do, with the positions in the file.
 pub(super) struct AgentDemand {
     pub(super) agent: Option<String>,
     pub(super) session: Option<(Session, Range<usize>)>,
@@ -39,17 +39,17 @@ pub(super) struct AgentDemand {
     pub(super) deny: Option<Range<usize>>,
 }
 
-/// Where in a workflow a template stands.
+/// The position of a template in the workflow.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Here {
-    /// How many phases come before this one; nothing outside of phases.
+    /// The index of the phase; `None` outside of phases.
     pub(super) position: Option<usize>,
-    /// Whether the task is done for each item of a list; nothing outside of tasks and gates.
+    /// Whether the task is a fan-out; `None` outside of tasks and gates.
     pub(super) in_list: Option<bool>,
 }
 
 impl Checker<'_, '_> {
-    /// Notes which outputs a template reads, and tells of `item` where there is none.
+    /// Records the outputs that a template reads, and reports `item` outside of a fan-out.
     pub(super) fn read_references(&mut self, node: &Node<'_>, text: &str, escape: Escape) {
         for (reference, part) in template::references(text, escape) {
             match (reference, self.here) {
@@ -58,7 +58,7 @@ impl Checker<'_, '_> {
                 }
                 (Reference::Item, Here { in_list: Some(false), .. }) => {
                     let span = self.part_of(node, &part);
-                    let message = "`item` means nothing here: this is not done for each item of a list";
+                    let message = "`item` has no meaning here: the task does not run once per item of a list";
                     self.error(ProblemCode::InvalidTemplate, &span, message).help("give the task a list with `for_each`");
                 }
                 (Reference::Output { .. } | Reference::Item, _) => {}
@@ -66,7 +66,8 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// Each output is noted once for each phase that reads it. Finding its place takes as long as the text is, so only so many are placed.
+    /// Records each output once per reading phase. Finding a position takes time proportional to the text, so the number of exact
+    /// positions is limited.
     fn read_output(&mut self, node: &Node<'_>, part: Range<usize>, read: OutputRead) {
         let key = (read.position, read.phase.clone(), read.task.clone());
         if self.outputs_known.contains(&key) {
@@ -77,15 +78,15 @@ impl Checker<'_, '_> {
         self.outputs_read.push(OutputRead { span, ..read });
     }
 
-    /// Notes that a task asks for an agent.
+    /// Records a reference to an agent.
     pub(super) fn read_agent(&mut self, name: &str, span: &Range<usize>) {
         self.agents_read.push(AgentRead { name: name.to_owned(), span: span.clone() });
     }
 
-    /// Tells of outputs that are never there when they are read. `ids` are the phases as the file lists them, also those that could
-    /// not be read.
+    /// Reports outputs that cannot exist when they are read. `ids` are the phases as listed in the file, including those that
+    /// could not be read.
     pub(super) fn outputs_exist(&mut self, phases: &[Phase], ids: &[&str]) {
-        // A workflow that is used by another one may read what that one did before.
+        // A workflow that is used by another one may read outputs of that one.
         let is_used = self.depth > 0;
         for read in std::mem::take(&mut self.outputs_read) {
             let found = phases.iter().enumerate().find(|(_, phase)| phase.id.as_str() == read.phase);
@@ -99,7 +100,7 @@ impl Checker<'_, '_> {
     }
 
     fn no_such_phase(&mut self, phases: &[Phase], read: &OutputRead) {
-        let message = format!("there is no phase `{}` whose outputs could be read", shown(&read.phase));
+        let message = format!("there is no phase `{}` to read outputs from", shown(&read.phase));
         let long = read.task.as_ref().map(|task| format!("{}.{task}", read.phase));
         let meant = long.filter(|long| phases.iter().any(|phase| phase.id.as_str() == long.as_str()));
         match meant {
@@ -118,13 +119,13 @@ impl Checker<'_, '_> {
         let named = shown(&read.phase);
         // Once the run has gone back, the later phase has run.
         if goes_back(phases, at, read.position) {
-            let message = format!("phase `{named}` comes later, so its outputs are not there before the run goes back");
-            let help = "give the task a `when` that is true only then, or move it behind that phase";
+            let message = format!("phase `{named}` comes later, so its outputs do not exist before the run goes back");
+            let help = "give the task a `when` that is true only then, or move it after that phase";
             self.report.warning(ProblemCode::PhaseOrder, &read.span, message).help(help);
         } else {
-            let message = format!("phase `{named}` comes later, so its outputs are never there");
+            let message = format!("phase `{named}` comes later, so its outputs never exist here");
             self.error(ProblemCode::PhaseOrder, &read.span, message)
-                .help("move the task behind that phase, or read an earlier one");
+                .help("move the task after that phase, or read an earlier one");
         }
     }
 
@@ -139,7 +140,7 @@ impl Checker<'_, '_> {
         self.none_of(ProblemCode::UnknownTask, &read.span, message, task, known);
     }
 
-    /// Warns of agents that neither the file nor the project's settings declare.
+    /// Warns about agents that neither the file nor the project's settings declare.
     pub(super) fn agents_declared(&mut self, agents: &BTreeMap<String, AgentSetting>) {
         let reads = std::mem::take(&mut self.agents_read);
         if reads.is_empty() || self.depth > 0 {
@@ -152,14 +153,14 @@ impl Checker<'_, '_> {
                 continue;
             }
             let name = shown(&read.name);
-            // Without any that is declared there is nothing to misspell: which agent works is said when the run begins.
+            // Without any declared agent there is nothing to misspell: the agent is chosen when the run starts.
             let Some(help) = suggest::meant_or_known(&read.name, known()) else { continue };
-            let message = format!("no agent `{name}` is declared, so the default one works");
+            let message = format!("agent `{name}` is not declared, so the default agent is used");
             self.report.warning(ProblemCode::UnknownAgent, &read.span, message).help(help);
         }
     }
 
-    /// Warns of what the agent that works cannot do. A run can be started with another one, so these are not errors.
+    /// Warns about requirements that the agent cannot meet. A run can be started with another agent, so these are not errors.
     pub(super) fn agents_can(&mut self, agents: &BTreeMap<String, AgentSetting>) {
         let demands = std::mem::take(&mut self.agent_demands);
         let mut known = BTreeMap::new();
@@ -182,7 +183,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Whether a phase that the file lists stands for the phases of another workflow.
+/// Whether a phase in the file stands for the phases of another workflow.
 fn uses(phases: &[Phase], id: &str) -> bool {
     let prefix = format!("{id}.");
     phases.iter().any(|phase| phase.id.as_str().starts_with(&prefix))

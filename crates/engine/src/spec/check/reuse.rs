@@ -1,4 +1,4 @@
-//! Phases that come from another workflow file.
+//! Phases from another workflow file.
 
 use super::Checker;
 use super::fields::Fields;
@@ -13,18 +13,18 @@ use crate::spec::{includes, read_used, scalar};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How deep workflows may use each other.
+/// The maximum depth of workflows that use each other.
 const MAX_USE_DEPTH: u32 = 8;
 
 impl Checker<'_, '_> {
-    /// The phases of the workflow that a phase uses, each with that phase's id before its own.
+    /// The phases of the workflow that a phase uses, their ids prefixed with the id of that phase.
     pub(super) fn used_phases(&mut self, fields: &Fields<'_, '_>, mode: Mode) -> Option<Vec<Phase>> {
         let node = fields.get("use")?;
         let id = fields.require(self, "id").and_then(|node| self.id(node, "the id of a phase"))?.to_owned();
         let others = ["tasks", "subagents", "gates", "checkpoint", "main_agent", "gap_check"];
         if let Some(span) = others.iter().find_map(|key| fields.key(key)) {
-            let message = "a phase that uses another workflow has no work of its own";
-            self.error(ProblemCode::ConflictingKeys, span, message).help("put it into a phase before or after this one");
+            let message = "a phase with `use` cannot have work of its own";
+            self.error(ProblemCode::ConflictingKeys, span, message).help("move it to a phase before or after this one");
         }
         let path = self.filled(node, "`use`")?.trim().to_owned();
         let used = self.used_workflow(node, &path)?;
@@ -48,7 +48,7 @@ impl Checker<'_, '_> {
 
     fn used_workflow(&mut self, node: &Node<'_>, path: &str) -> Option<Workflow> {
         if self.depth >= MAX_USE_DEPTH {
-            let message = format!("workflows use each other more than {MAX_USE_DEPTH} deep");
+            let message = format!("workflows use each other more than {MAX_USE_DEPTH} levels deep");
             self.error(ProblemCode::TooDeep, &node.span, message).help("does this file use itself?");
             return None;
         }
@@ -56,7 +56,7 @@ impl Checker<'_, '_> {
             Ok(Some(source)) => source,
             Ok(None) => {
                 let help = includes::meant(self.includes, path);
-                let message = format!("there is no workflow `{}` beside this file or its folder", shown(path));
+                let message = format!("there is no workflow `{}` next to this file or its directory", shown(path));
                 self.error(ProblemCode::MissingFile, &node.span, message).maybe_help(help);
                 return None;
             }
@@ -68,16 +68,16 @@ impl Checker<'_, '_> {
         let read = read_used(&source, self.includes, self.depth + 1);
         if read.workflow.is_none() {
             let first = read.problems.iter().find(|problem| problem.severity == Severity::Error);
-            let told =
+            let first_error =
                 first.map(|problem| format!(": {}:{} {}", problem.line, problem.column, problem.message)).unwrap_or_default();
-            let message = format!("`{}` has errors{told}", shown(path));
+            let message = format!("`{}` has errors{first_error}", shown(path));
             self.error(ProblemCode::MissingFile, &node.span, message)
                 .help(format!("see all of them with `lockgate validate {path}`"));
         }
         read.workflow
     }
 
-    /// Some keys are about a run as a whole, and a run has one of each: the file that is run must say them.
+    /// Some keys are about the run as a whole, so they count only in the file that is run.
     fn decided_here(&mut self, used: &Workflow, node: &Node<'_>, path: &str) {
         let says = [
             ("worktree", used.worktree != Worktree::default()),
@@ -91,13 +91,13 @@ impl Checker<'_, '_> {
             if !said || self.own_keys.contains(key) {
                 continue;
             }
-            let message = format!("`{}` says `{key}`, which counts only in the file that is run", shown(path));
-            let help = format!("say `{key}` in this file, which then decides, or remove it from `{}`", shown(path));
+            let message = format!("`{}` sets `{key}`, which counts only in the file that is run", shown(path));
+            let help = format!("set `{key}` in this file, which takes precedence, or remove it from `{}`", shown(path));
             self.error(ProblemCode::UnusedKey, &node.span, message).help(help);
         }
     }
 
-    /// Phases of used workflows must not be called as others are: all are named by their ids.
+    /// Reports phases of used workflows whose ids collide with others.
     pub(super) fn collisions(&mut self, nodes: &[Node<'_>], listed: &[(usize, Vec<PhaseId>)]) {
         let at = |here: usize| id_of(&nodes[here]).map_or(0..0, |(id, _)| id.span.clone());
         let mut first: BTreeMap<&PhaseId, usize> = BTreeMap::new();
@@ -105,7 +105,7 @@ impl Checker<'_, '_> {
             for id in ids {
                 let Some(before) = first.insert(id, *here).filter(|before| before != here) else { continue };
                 let names = |place: usize| id_of(&nodes[place]).map(|(_, name)| name);
-                // Two phases of the file itself that are called the same were told before.
+                // Two phases of the file itself with the same id were reported before.
                 if names(before) != names(*here) {
                     self.repeated("phase", &at(*here), id.as_str(), at(before).start);
                 }
@@ -113,7 +113,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// The values that the used workflow sees: its own, and those that it is handed.
+    /// The variables of the used workflow: its own, and those that it is given.
     fn handed(&mut self, fields: &Fields<'_, '_>, used: &Workflow, node: &Node<'_>) -> BTreeMap<String, Value> {
         let mut vars = used.vars.clone();
         let defaults = used.inputs.iter().filter_map(|(name, input)| Some((name.clone(), input.default.clone()?)));
@@ -154,7 +154,7 @@ fn has_key(node: &Node<'_>, name: &str) -> bool {
 fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeMap<String, Value>) -> Phase {
     let long = |inner: &PhaseId| PhaseId::new(format!("{id}.{inner}"));
     phase.id = long(&phase.id);
-    // What it sees by name stands before what its own workflow was handed in turn.
+    // Its own values override those that its workflow was given.
     let mut handed = vars.clone();
     handed.extend(std::mem::take(&mut phase.vars));
     phase.vars = handed;
@@ -176,7 +176,7 @@ fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeM
     phase
 }
 
-/// Lets the answers of checkpoints that name a phase which uses another workflow mean the phases that came from it.
+/// Makes the options of checkpoints that name a phase with `use` refer to the phases that replaced it.
 pub(super) fn mean_used(phases: &mut [Phase], used: &BTreeMap<String, Vec<PhaseId>>) {
     if used.is_empty() {
         return;

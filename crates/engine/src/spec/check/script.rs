@@ -1,4 +1,4 @@
-//! JavaScript in a workflow file, with the places of its errors in that file.
+//! JavaScript in a workflow file, with the positions of errors in that file.
 
 use super::Checker;
 use crate::spec::context_reads::Found;
@@ -8,19 +8,16 @@ use crate::spec::syntax::Node;
 use crate::spec::workflow::Script;
 
 impl Checker<'_, '_> {
-    /// A function body.
     pub(super) fn script(&mut self, node: &Node<'_>, what: &str) -> Option<Script> {
         let source = self.filled(node, what)?;
         let checked = javascript::function_body(source);
         self.settle_script(node, source, checked)
     }
 
-    /// The condition of a checkpoint.
     pub(super) fn condition(&mut self, node: &Node<'_>) -> Option<Script> {
         self.expression(node, "`condition`")
     }
 
-    /// An expression.
     pub(super) fn expression(&mut self, node: &Node<'_>, what: &str) -> Option<Script> {
         let source = self.text(node, what)?;
         let checked = javascript::expression(source);

@@ -1,4 +1,4 @@
-//! Where secrets come from.
+//! The sources of secrets.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape};
@@ -9,12 +9,11 @@ use crate::spec::syntax::{Content, Node};
 use crate::spec::workflow::SecretSource;
 use std::collections::BTreeMap;
 
-/// Where a secret comes from.
 pub(super) static SOURCE: Format = Format {
     name: "secret",
     what: "a secret",
     known: &[
-        Key::optional("env", Shape::Variable, "The environment variable that holds it."),
+        Key::optional("env", Shape::Variable, "The environment variable that contains it."),
         Key::optional("command", Shape::Filled, "The command that prints it."),
     ],
     later: &["file", "keyring", "vault"],
@@ -22,7 +21,7 @@ pub(super) static SOURCE: Format = Format {
 };
 
 impl Checker<'_, '_> {
-    /// The top level's `secrets`: names with their sources, or names alone.
+    /// Reads the top-level `secrets`: names with their sources, or only names.
     pub(super) fn secrets(&mut self, fields: &Fields<'_, '_>) -> BTreeMap<String, SecretSource> {
         let mut secrets = BTreeMap::new();
         let Some(node) = fields.get("secrets") else { return secrets };

@@ -1,4 +1,4 @@
-//! Subagents: the tasks of agents, as the sources list them.
+//! Subagents: agent tasks in a phase.
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Shape};
@@ -15,7 +15,6 @@ use crate::time::parse_duration;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A subagent.
 pub(super) static SUBAGENT: Format = Format {
     name: "subagent",
     what: "a subagent",
@@ -23,33 +22,31 @@ pub(super) static SUBAGENT: Format = Format {
         Key::required(
             "type",
             Shape::Filled,
-            "Its type: the name of its prompt, and of the agent that works, where one is configured under it.",
+            "The type: the name of its prompt document, and of its agent if one with that name is configured.",
         ),
         Key::optional(
             "config",
             Shape::Values,
-            "What it is told; `output_path`, `prompt`, `model` and `timeout` mean what they mean in a task.",
+            "Its configuration, passed to the agent. `output_path`, `prompt`, `model` and `timeout` have the same meaning as in a task.",
         ),
-        Key::optional("name", Shape::Text, "What people call it."),
-        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::optional("name", Shape::Text, "The display name."),
+        Key::optional("description", Shape::Text, "A description for people."),
     ],
     later: &["when", "needs", "id"],
     rule: None,
 };
 
-/// A subagent: its type, or a map that says more.
+/// A subagent: its type, or a map with more settings.
 pub(super) const SUBAGENT_SHAPES: [Shape; 2] = [Shape::Filled, Shape::Map(&SUBAGENT)];
 
-/// A list of subagents.
 pub(super) const SUBAGENT_LIST: Shape = Shape::ListOf(&Shape::AnyOf(&SUBAGENT_SHAPES));
 
-/// Subagents of an adaptive phase.
 pub(super) static SUBAGENTS: Format = Format {
     name: "subagents",
     what: "`subagents`",
     known: &[
-        Key::optional("always", SUBAGENT_LIST, "Those that always work."),
-        Key::optional("adaptive", Shape::Map(&ADAPTIVE), "Chooses further ones, once these are done."),
+        Key::optional("always", SUBAGENT_LIST, "Agents that always run."),
+        Key::optional("adaptive", Shape::Map(&ADAPTIVE), "Chooses further agents, once these are done."),
     ],
     later: &[],
     rule: None,
@@ -63,20 +60,18 @@ static ADAPTIVE: Format = Format {
     rule: None,
 };
 
-/// What `subagents` may be.
 pub(super) const SUBAGENTS_SHAPES: [Shape; 2] = [SUBAGENT_LIST, Shape::Map(&SUBAGENTS)];
 
-/// What a phase says about its subagents.
 #[derive(Default)]
 pub(super) struct Subagents {
-    /// The tasks of those that are listed.
+    /// The tasks of the listed subagents.
     pub(super) tasks: Vec<Task>,
     /// The script that chooses further ones.
     pub(super) adaptive: Option<Script>,
 }
 
 impl Checker<'_, '_> {
-    /// The subagents of a phase; ids that are taken are left alone.
+    /// The subagents of a phase. Their ids avoid those that are taken.
     pub(super) fn subagents(&mut self, phase: &Fields<'_, '_>, taken: &mut BTreeSet<String>) -> Subagents {
         let Some(node) = phase.get("subagents") else { return Subagents::default() };
         match &*node.content {
@@ -129,11 +124,12 @@ impl Checker<'_, '_> {
         task
     }
 
-    /// A type without a prompt that is nearly one with a prompt is probably misspelt.
+    /// A type without a prompt whose name is close to one with a prompt is probably misspelled.
     fn warn_of_misspelt(&mut self, kind: &str, node: &Node<'_>) {
         let kinds = includes::kinds(self.includes);
         if let Some(meant) = suggest::misspelt(kind, kinds.iter().map(String::as_str)) {
-            let message = format!("there is no prompt for the subagent `{}`, so it is told what the phase is for", shown(kind));
+            let message =
+                format!("there is no prompt for the subagent `{}`, so it gets the description of the phase", shown(kind));
             let help = format!("did you mean `{}`?", shown(meant));
             self.report.warning(ProblemCode::MissingFile, &node.span, message).help(help);
         }
@@ -155,15 +151,15 @@ impl Checker<'_, '_> {
             config.insert(entry.key.to_string(), scalar::to_json(&entry.value, &mut refused));
         }
         for span in refused {
-            let message = format!("`{}` is not a number that JSON can hold", shown(self.source.get(span.clone()).unwrap_or("")));
+            let message = format!("`{}` is not a valid JSON number", shown(self.source.get(span.clone()).unwrap_or("")));
             self.error(ProblemCode::InvalidValue, &span, message).help("write it in quotes, as text");
         }
-        // A timeout may be written as a number by mistake; what is no duration was told.
+        // A timeout may have been written as a number, and one that is not a duration was already reported.
         config.retain(|key, value| key != "timeout" || value.as_str().is_some_and(|text| parse_duration(text).is_ok()));
         Some(config)
     }
 
-    /// Types of agents that a main script is told about.
+    /// The agent types that are suggested to a main script.
     pub(super) fn suggestions(&mut self, phase: &Fields<'_, '_>) -> Vec<String> {
         let Some(node) = phase.get("suggested_subagents") else { return Vec::new() };
         let mut taken = BTreeSet::new();
@@ -172,7 +168,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// The tasks that a phase's adaptive script becomes: it runs when those that always work are done.
+/// The task of a phase's adaptive script. It runs after the agents that always run.
 pub(super) fn adaptive_task(script: Script, needs: Vec<TaskId>) -> Task {
     Task { needs, ..Task::new(TaskId::new(crate::spec::workflow::ADAPTIVE_TASK), Work::Adaptive(script)) }
 }

@@ -22,27 +22,25 @@ const KINDS: [&str; 8] = ["run", "script", "pass", "agent", "prompt", "verify", 
 const ON_INTERRUPT: [(&str, OnInterrupt); 3] =
     [("rerun", OnInterrupt::Rerun), ("ask", OnInterrupt::Ask), ("fail", OnInterrupt::Fail)];
 
-/// The most tries that a task may have.
 const MAX_ATTEMPTS: u32 = 1000;
 
-/// A task.
 pub(super) static TASK: Format = Format {
     name: "task",
     what: "a task",
     known: &[
         Key::required("id", Shape::Id, "Unique in the phase."),
-        Key::optional("name", Shape::Text, "What people call it; the id when absent."),
-        Key::optional("description", Shape::Text, "What it is for, for people."),
+        Key::optional("name", Shape::Text, "The display name; the id if absent."),
+        Key::optional("description", Shape::Text, "A description for people."),
         Key::optional("needs", Shape::Texts, "Tasks of the same phase that must be done first."),
         Key::valued("run", Shape::Filled, "A shell command; a template whose values are quoted for the shell."),
         Key::valued("script", Shape::Filled, "The body of a JavaScript function."),
-        Key::valued("pass", Shape::True, "Does nothing: a join, or a stand-in."),
-        Key::valued("agent", Shape::Filled, "Who works: a name under `agents`; the default agent works where none is configured under it."),
-        Key::valued("prompt", Shape::Filled, "What an agent is told; a template. When absent, the document `subagents/AGENT.md` beside this file, else what the phase is for."),
+        Key::valued("pass", Shape::True, "Does nothing: a join, or a placeholder."),
+        Key::valued("agent", Shape::Filled, "The agent: a name under `agents`. The default agent is used if none has that name."),
+        Key::valued("prompt", Shape::Filled, "The prompt of the agent; a template. If absent, the document `subagents/AGENT.md` next to this file, or else the description of the phase."),
         Key::valued("verify", Shape::Map(&VERIFY), VERIFY_ABOUT),
         Key::valued("decision", Shape::Map(&DECISION), DECISION_ABOUT),
         Key::valued("action", Shape::Map(&ACTION), ACTION_ABOUT),
-        Key::optional("show_files", Shape::Texts, "For questions: files and folders that the answer is about; templates."),
+        Key::optional("show_files", Shape::Texts, "For questions: files and directories that the answer is about; templates."),
         Key::optional("show_diff", Shape::AnyOf(&SHOW_DIFF_SHAPES), SHOW_DIFF_ABOUT),
         Key::optional("resume_signal", Shape::Filled, SIGNAL_ABOUT),
         Key::optional("blocking", Shape::Boolean, BLOCKING_ABOUT).default("true"),
@@ -50,43 +48,43 @@ pub(super) static TASK: Format = Format {
         Key::optional("deadline", Shape::Duration, DEADLINE_ABOUT),
         Key::optional("remind", Shape::Duration, REMIND_ABOUT),
         Key::optional("on_deadline", Shape::AnyOf(&ON_DEADLINE_SHAPES), ON_DEADLINE_ABOUT).default("escalate"),
-        Key::optional("output_path", Shape::Filled, "The file in the output directory that an agent's work becomes; a template."),
-        Key::optional("model", Shape::Filled, "The model that an agent should be."),
+        Key::optional("output_path", Shape::Filled, "The file in the output directory that receives the agent's answer; a template."),
+        Key::optional("model", Shape::Filled, "The model of the agent."),
         Key::optional(
             "session",
             Shape::Words(&words(&SESSIONS)),
-            "Which session an agent works in: a new one; `same` as the last work of the same agent in this run; `resume` the one of the attempt before.",
+            "The session of the agent: `fresh` starts a new one, `same` continues the last one of the same agent in this run, and `resume` continues that of the previous attempt.",
         )
         .default("fresh"),
-        Key::optional("tools", Shape::Map(&TOOLS), "Tools that an agent may use."),
-        Key::optional("output_schema", Shape::Values, "The JSON Schema that an agent's answer must fit; it is asked again with the error."),
-        Key::optional("max_asks", Shape::Count(1, MOST_ASKS), "How often it is asked for an answer that fits.").default("3"),
-        Key::optional("idle_timeout", Shape::Duration, "How long an agent may be silent."),
-        Key::optional("when", Shape::Text, "A JavaScript expression; the task is left out unless it is true. With `for_each` it is asked for each `item`."),
-        Key::optional("join", Shape::Words(&words(&JOINS)), "When it may start: `all` it needs are done; `any` of them is; all have ended, however they did.").default("all"),
-        Key::optional("for_each", Shape::AnyOf(&FOR_EACH_SHAPES), "Does the task once for each item of a list, as `{{item}}`: a list, the name of one in `vars`, or a map that says more."),
-        Key::optional("until", Shape::AnyOf(&UNTIL_SHAPES), "Does the task again until this holds: a JavaScript expression, or a map that says more."),
-        Key::optional("continue_on_error", Shape::Boolean, "Whether the run goes on when the task has failed for good.").default("false"),
+        Key::optional("tools", Shape::Map(&TOOLS), "Tools that the agent may use."),
+        Key::optional("output_schema", Shape::Values, "The JSON Schema that the agent's answer must match. If it does not, the agent is prompted again with the error."),
+        Key::optional("max_asks", Shape::Count(1, MOST_ASKS), "How many times the agent is prompted for an answer that matches.").default("3"),
+        Key::optional("idle_timeout", Shape::Duration, "How long the agent may print nothing."),
+        Key::optional("when", Shape::Text, "A JavaScript expression. The task is left out unless it is true. With `for_each` it is evaluated for each `item`."),
+        Key::optional("join", Shape::Words(&words(&JOINS)), "When it may start: when `all` its needs are done, when `any` of them is, or when all have ended in any way (`done`).").default("all"),
+        Key::optional("for_each", Shape::AnyOf(&FOR_EACH_SHAPES), "Runs the task once per item of a list, as `{{item}}`: a list, the name of one in `vars`, or a map with options."),
+        Key::optional("until", Shape::AnyOf(&UNTIL_SHAPES), "Repeats the task until this holds: a JavaScript expression, or a map with options."),
+        Key::optional("continue_on_error", Shape::Boolean, "Whether the run continues after the task has failed for good.").default("false"),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
-        Key::optional("worktree", Shape::Boolean, "Whether it works in a git worktree and on a branch of its own.").default("false"),
+        Key::optional("worktree", Shape::Boolean, "Whether it works in its own git worktree and branch.").default("false"),
         Key::optional("commit", Shape::AnyOf(&COMMIT_SHAPES), "Whether to commit its changes with git when it is done: `true`, or a map with options.").default("false"),
-        Key::optional("timeout", Shape::Duration, "How long one attempt may take: `30s`, `5m`, `1h 30m` or `PT30M`."),
+        Key::optional("timeout", Shape::Duration, "The maximum duration of one attempt: `30s`, `5m`, `1h 30m` or `PT30M`."),
         Key::optional(
             "retry",
             Shape::CountOrMap(1, MAX_ATTEMPTS, &RETRY),
-            "How often a failing task is tried: a number of tries, or `{ attempts: 3, backoff: 10s }`.",
+            "How often a failing task is attempted: a number of attempts, or `{ attempts: 3, backoff: 10s }`.",
         )
         .default("1"),
         Key::optional(
             "on_interrupt",
             Shape::Words(&words(&ON_INTERRUPT)),
-            "What becomes of an attempt that was cut off; `ask` for commands and agents, else `rerun`.",
+            "What happens to an interrupted attempt. The default is `ask` for commands and agents, otherwise `rerun`.",
         ),
         Key::optional("on_fail", Shape::Words(&words(&ON_FAIL)), ON_FAIL_ABOUT).default("fail"),
-        Key::optional("outputs", Shape::Texts, "Files that it must leave in the output directory; templates."),
-        Key::optional("env", Shape::Environment, "Environment variables for it; the values are templates."),
-        Key::optional("secrets", Shape::Variables, "Names of the secrets that reach it, as environment variables."),
-        Key::optional("dir", Shape::Filled, "Where it runs, under the root; a template."),
+        Key::optional("outputs", Shape::Texts, "Files that it must write to the output directory; templates."),
+        Key::optional("env", Shape::Environment, "Environment variables; the values are templates."),
+        Key::optional("secrets", Shape::Variables, "Names of the secrets that it receives, as environment variables."),
+        Key::optional("dir", Shape::Filled, "The working directory, relative to the root; a template."),
         Key::optional("shell", Shape::Shell, SHELL_ABOUT),
     ],
     later: &["agents", "inputs", "skills", "type", "config", "checkpoint", "gates", "subagent", "uses"],
@@ -105,25 +103,22 @@ static RETRY: Format = Format {
     name: "retry",
     what: "`retry`",
     known: &[
-        Key::required("attempts", Shape::Count(1, MAX_ATTEMPTS), "Tries in all, the first included."),
-        Key::optional("backoff", Shape::Duration, "How long to wait before the second try; doubled before each further one."),
+        Key::required("attempts", Shape::Count(1, MAX_ATTEMPTS), "All attempts, including the first."),
+        Key::optional("backoff", Shape::Duration, "The delay before the second attempt; doubled before each further one."),
     ],
     later: &["max_backoff", "jitter"],
     rule: None,
 };
 
-/// A task as it stands in the file, its needs not yet looked up.
+/// A task whose needs have not been resolved yet.
 pub(super) struct RawTask<'n, 'a> {
-    /// What it says.
     pub(super) task: Task,
-    /// Where its id stands.
     pub(super) id: &'n Node<'a>,
-    /// What it says about needs; absent when it says nothing.
+    /// Absent if the task does not set it.
     pub(super) needs: Option<&'n Node<'a>>,
 }
 
 impl Checker<'_, '_> {
-    /// One task of a phase.
     pub(super) fn task<'n, 'a>(&mut self, node: &'n Node<'a>) -> Option<RawTask<'n, 'a>> {
         let fields = self.fields(node, &TASK)?;
         self.here.in_list = Some(fields.get("for_each").is_some());
@@ -144,9 +139,10 @@ impl Checker<'_, '_> {
         let on_fail = self.on_fail(fields);
         let outputs = fields.get("outputs").map(|node| self.paths(node, "the output", Roots::Task)).unwrap_or_default();
         let (env, secrets, dir) = (self.env(fields), self.secret_names(fields), self.dir(fields));
-        // `needs: []` says something: in a sequential phase it frees the task from the one before it.
+        // `needs: []` has a meaning: in a sequential phase, the task does not wait for the one before it.
         let needs = fields.get("needs");
-        // A task without work was told about; as one that does nothing its needs and those of others can still be checked.
+        // A task without work was already reported. Treating it as one that does nothing lets its needs and those of others be
+        // checked.
         let work = work.unwrap_or(Work::Pass);
         let plain = Task::new(TaskId::new(id?), work);
         let task = Task {
@@ -178,34 +174,34 @@ impl Checker<'_, '_> {
         Some(RawTask { task, id: id_node?, needs })
     }
 
-    /// Tells of a `shell` that no command of the task runs with.
+    /// Reports a `shell` on a task that runs no command.
     fn only_for_commands(&mut self, fields: &Fields<'_, '_>, task: &Task) {
         let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.holds, UntilCondition::Run(_)));
         if let Some(span) = fields.key("shell").filter(|_| !matches!(task.work, Work::Run(_)) && !checked_by_command) {
-            let message = "`shell` is for commands, and this task has none";
+            let message = "`shell` applies to commands, but this task has none";
             self.error(ProblemCode::UnusedKey, span, message).help("remove it; the phase or the workflow can have one");
         }
     }
 
-    /// Tells of keys that mean something for agents only.
+    /// Reports keys that apply only to agents.
     fn only_for_agents(&mut self, fields: &Fields<'_, '_>, task: &Task) {
         if task.agent().is_some() {
             return;
         }
         for key in AGENT_KEYS.into_iter().chain(["budget"]) {
             if let Some(span) = fields.key(key) {
-                let message = format!("`{key}` is for tasks of agents, and this task is none");
+                let message = format!("`{key}` applies only to agent tasks");
                 self.error(ProblemCode::UnusedKey, span, message).help("remove it, or give the task a `prompt`");
             }
         }
     }
 
-    /// Tells of keys that mean something for questions only, and of those that mean nothing for them.
+    /// Reports keys that apply only to questions, and keys that do not apply to them.
     fn only_for_questions(&mut self, fields: &Fields<'_, '_>, task: &Task) {
         let is_question = QUESTIONS.iter().any(|kind| fields.key(kind).is_some());
         if is_question && task.for_each.is_some() {
             let span = fields.key("for_each").unwrap_or(&fields.span);
-            self.error(ProblemCode::ConflictingKeys, span, "a question is put once, not for each item of a list")
+            self.error(ProblemCode::ConflictingKeys, span, "a question cannot be asked per item of a list")
                 .help("ask once about all of them, in a task that needs the list");
         }
         let keys: &[&str] = match is_question {
@@ -229,8 +225,8 @@ impl Checker<'_, '_> {
         for key in keys.iter().chain(shown).copied() {
             if let Some(span) = fields.key(key) {
                 let message = match is_question {
-                    true => format!("`{key}` means nothing for a question to a person"),
-                    false => format!("`{key}` is for questions to people, and this task is none"),
+                    true => format!("`{key}` does not apply to questions"),
+                    false => format!("`{key}` applies only to questions"),
                 };
                 self.error(ProblemCode::UnusedKey, span, message).help("remove it");
             }
@@ -245,7 +241,7 @@ impl Checker<'_, '_> {
         let kind = match given.as_slice() {
             [] => {
                 let message = "a task needs one of `run`, `script`, `pass`, `agent`, `prompt`, `verify`, `decision`, `action`";
-                self.error(ProblemCode::MissingKey, &fields.span, message).help("`pass: true` makes a task that does nothing");
+                self.error(ProblemCode::MissingKey, &fields.span, message).help("use `pass: true` for a task that does nothing");
                 return None;
             }
             [kind] => *kind,
@@ -253,7 +249,8 @@ impl Checker<'_, '_> {
                 let message =
                     format!("a task is a command, a script, an agent's work or a question; this one has {}", given.join(" and "));
                 let span = fields.key(second).unwrap_or(&fields.span);
-                self.error(ProblemCode::ConflictingKeys, span, message).help("make two tasks of it, one needing the other");
+                self.error(ProblemCode::ConflictingKeys, span, message)
+                    .help("split it into two tasks, one of which needs the other");
                 for kind in &given {
                     fields.get(kind).map(|node| self.work_of(kind, node));
                 }
@@ -280,7 +277,7 @@ impl Checker<'_, '_> {
             _ => {
                 if !self.boolean(node, "`pass`")? {
                     self.error(ProblemCode::InvalidValue, &node.span, "`pass` can only be true")
-                        .help("leave it out and use `run` or `script`");
+                        .help("remove it and use `run` or `script`");
                     return None;
                 }
                 Some(Work::Pass)

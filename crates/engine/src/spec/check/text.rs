@@ -14,7 +14,6 @@ impl Checker<'_, '_> {
         Some(text.to_owned())
     }
 
-    /// A shell command.
     pub fn command(&mut self, node: &Node<'_>, what: &str) -> Option<String> {
         let text = self.filled(node, what)?;
         self.check_template(node, text, Escape::Shell, Roots::Task);
@@ -22,35 +21,35 @@ impl Checker<'_, '_> {
         self.values_read_once(node, text);
         for near in template::near_misses(text) {
             let span = self.part_of(node, &near.span);
-            let message = format!("`{}` is left in the command as it is", shown(&text[near.span]));
+            let message = format!("`{}` stays in the command unchanged", shown(&text[near.span]));
             self.report.warning(ProblemCode::InvalidTemplate, &span, message).help(format!("did you mean `{}`?", near.meant));
         }
         Some(text.to_owned())
     }
 
-    /// Values are quoted as POSIX shells read them, which protects nothing in any other language.
+    /// Values are quoted for POSIX shells, which does not protect them in any other language.
     fn values_fit_shell(&mut self, node: &Node<'_>, text: &str) {
         let Some(shell) = self.shell.clone().filter(|shell| !shell.is_posix()) else { return };
         for (path, span) in template::tags(text) {
             let span = self.part_of(node, &span);
             let message = format!("the value of `{path}` cannot be quoted for `{}`", shown(shell.text()));
             self.error(ProblemCode::InvalidTemplate, &span, message)
-                .help(format!("give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and read that variable"));
+                .help(format!("pass the value through `env`, such as VALUE: \"{{{{{path}}}}}\", and read that variable"));
         }
     }
 
-    /// A value that is handed to a second shell has lost its quotes there.
+    /// A value that is passed to a nested shell has lost its quotes there.
     fn values_read_once(&mut self, node: &Node<'_>, text: &str) {
         for found in template::read_twice(text) {
             let span = self.part_of(node, &found.span);
             let (path, reader) = (&found.path, &found.reader);
-            let message = format!("`{path}` is quoted for the shell, and then `{reader}` reads it as code");
+            let message = format!("`{path}` is quoted for the shell, but `{reader}` then reads it as code");
             let help = match reader.as_str() {
                 "ssh" => format!(
-                    "give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and quote it for the other shell: ssh HOST \"… $(printf %q \"$VALUE\")\""
+                    "pass the value through `env`, such as VALUE: \"{{{{{path}}}}}\", and quote it for the other shell: ssh HOST \"… $(printf %q \"$VALUE\")\""
                 ),
                 _ => format!(
-                    "give the value a name under `env`, such as VALUE: \"{{{{{path}}}}}\", and let the inner command read \"$VALUE\", inside single quotes"
+                    "pass the value through `env`, such as VALUE: \"{{{{{path}}}}}\", and let the inner command read \"$VALUE\", inside single quotes"
                 ),
             };
             self.error(ProblemCode::NestedShell, &span, message).help(help);
@@ -68,7 +67,7 @@ impl Checker<'_, '_> {
         self.read_references(node, text, escape);
     }
 
-    /// A path that stays where it begins, as far as its letters say.
+    /// A path that, as written, does not lead out of its directory.
     pub fn path(&mut self, node: &Node<'_>, what: &str, roots: Roots) -> Option<String> {
         let text = self.filled(node, what)?;
         self.check_template(node, text, Escape::None, roots);
@@ -85,7 +84,6 @@ impl Checker<'_, '_> {
         None
     }
 
-    /// One or more paths.
     pub(super) fn paths(&mut self, node: &Node<'_>, what: &str, roots: Roots) -> Vec<String> {
         self.one_or_more(node).iter().filter_map(|item| self.path(item, what, roots)).collect()
     }

@@ -29,44 +29,43 @@ pub(super) const MODES: [(&str, Mode); 3] = {
 
 const MAX_PARALLEL: u32 = 100_000;
 
-/// The top level.
 pub(in crate::spec) static WORKFLOW: Format = Format {
     name: "workflow",
     what: "a workflow",
     known: &[
-        Key::required("name", Shape::Filled, "What the workflow is called."),
-        Key::optional("description", Shape::Text, "What it is for, for people."),
-        Key::optional("version", Shape::Text, "The author's version of it, for people."),
+        Key::required("name", Shape::Filled, "The name of the workflow."),
+        Key::optional("description", Shape::Text, "A description for people."),
+        Key::optional("version", Shape::Text, "The author's own version number, for people."),
         Key::optional(
             "execution_mode",
             Shape::Words(&words(&MODES)),
-            "How phases choose what runs: `strict` runs what is listed, then the main script; `loose` runs the main script, and tells it what is listed or suggested; `adaptive` runs what is always listed, then what a script chooses, then the main script. `tasks` run in each of them.",
+            "How phases choose the agents to run: `strict` runs the listed ones, then the main script; `loose` runs the main script, and suggests the listed ones to it; `adaptive` runs those listed under `always`, then those that a script chooses, then the main script. `tasks` run in every mode.",
         )
         .default("strict"),
         Key::optional(
             "output_dir",
             Shape::Filled,
-            "Where outputs go, under the root; a template. `.lockgate/runs/RUN/out` when absent.",
+            "The output directory, relative to the root; a template. `.lockgate/runs/RUN/out` if absent.",
         ),
         Key::optional(
             "vars",
             Shape::Values,
-            "Values that scripts, conditions and templates see; `--var NAME=VALUE` goes before them.",
+            "Values for scripts, conditions and templates. `--var NAME=VALUE` overrides them.",
         ),
         Key::optional(
             "secrets",
             Shape::Secrets(&SOURCE),
-            "Where secrets come from: `NAME: { env: VARIABLE }`, `NAME: { command: … }`, or a list of names; one that is not listed is an environment variable of its name.",
+            "The sources of secrets: `NAME: { env: VARIABLE }`, `NAME: { command: … }`, or a list of names. A secret that is not listed comes from the environment variable of that name.",
         ),
-        Key::optional("max_parallel", Shape::Count(1, MAX_PARALLEL), "How many tasks may run at once; no limit when absent."),
-        Key::optional("inputs", Shape::MapOf(&INPUT_SHAPE), "Values that a run is given when it begins, with `--var NAME=VALUE`; they become `vars`."),
-        Key::optional("agents", Shape::MapOf(&AGENT_SHAPE), "How agents are started, by the names under which tasks ask for them; `default` works where no other is named."),
+        Key::optional("max_parallel", Shape::Count(1, MAX_PARALLEL), "How many tasks may run in parallel; unlimited if absent."),
+        Key::optional("inputs", Shape::MapOf(&INPUT_SHAPE), "Values that are given when a run starts, with `--var NAME=VALUE`. They become `vars`."),
+        Key::optional("agents", Shape::MapOf(&AGENT_SHAPE), "How agents are started, by the names that tasks use. `default` is used if a task names no other."),
         Key::optional("budget", Shape::Map(&BUDGET), BUDGET_ABOUT),
-        Key::optional("worktree", Shape::Boolean, "Whether each run works in a git worktree and on a branch of its own.").default("false"),
-        Key::optional("shell", Shape::Shell, "The shell of all commands, where the task or gate and its phase do not say which; as the settings say when absent, else `bash`, or `sh` on a machine without bash."),
+        Key::optional("worktree", Shape::Boolean, "Whether each run works in its own git worktree and branch.").default("false"),
+        Key::optional("shell", Shape::Shell, "The shell for all commands, unless the task, gate or phase sets one. If absent, the shell from the settings, or else `bash`, or `sh` on a machine without bash."),
         Key::optional("policy", Shape::Map(&POLICY), POLICY_ABOUT),
         Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),
-        Key::optional("finalization", Shape::Map(&FINALIZATION), "What is made from the context when all phases are done."),
+        Key::optional("finalization", Shape::Map(&FINALIZATION), "A file that is rendered from the context when all phases are done."),
     ],
     later: &[
         "subagents",
@@ -93,7 +92,7 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
 static INPUT_SHAPE: Shape = Shape::AnyOf(&[Shape::Text, Shape::Map(&INPUT)]);
 static AGENT_SHAPE: Shape = Shape::AnyOf(&AGENT_SHAPES);
 
-/// Keys that only the successor of this format has at its top.
+/// Top-level keys that only the successor of this format has.
 pub const SUCCESSOR_KEYS: [&str; 3] = ["checkpoints", "base_dir", "scope"];
 
 /// Checks the tree of a whole file.
@@ -107,7 +106,7 @@ pub(in crate::spec) fn workflow(
     let mut checker = Checker::new(source, report, includes, depth);
     if root.is_null() {
         let help = "a workflow needs at least `name` and `phases`";
-        checker.error(ProblemCode::EmptyValue, &(0..0), "the file holds nothing").help(help);
+        checker.error(ProblemCode::EmptyValue, &(0..0), "the file is empty").help(help);
         return None;
     }
     if checker.is_successor(root) {
@@ -139,7 +138,7 @@ pub(in crate::spec) fn workflow(
     }
     let finalization = checker.finalization(&fields);
     let mut secrets = secrets;
-    // What is said here goes before what a used workflow says.
+    // Settings of this file override those of a used workflow.
     for (name, setting) in std::mem::take(&mut checker.used_agents) {
         agents.entry(name).or_insert(setting);
     }
@@ -173,17 +172,17 @@ pub(in crate::spec) fn workflow(
 }
 
 impl Checker<'_, '_> {
-    /// A file of the successor format is not full of misspelt keys; it is another kind of file.
+    /// A file in the successor format is reported as such, instead of reporting its keys as misspelled.
     fn is_successor(&mut self, root: &Node<'_>) -> bool {
         let Content::Map(entries) = &*root.content else { return false };
         let Some(entry) = entries.iter().find(|entry| SUCCESSOR_KEYS.contains(&&*entry.key)) else { return false };
-        let message = format!("this is a file of the successor format: it has `{}` at its top", entry.key);
-        let help = "Lockgate reads the format in which each phase has its own `checkpoint`; use that one";
+        let message = format!("this file is in the successor format: it has the top-level key `{}`", entry.key);
+        let help = "use the format in which each phase has its own `checkpoint`";
         self.error(ProblemCode::SuccessorFormat, &entry.key_span, message).help(help);
         true
     }
 
-    /// What subagents are told whom a script may name while a run is under way.
+    /// The prompts of subagents that a script may name at run time.
     fn prompts(&mut self, phases: &[Phase]) -> BTreeMap<String, String> {
         let names_agents = |phase: &Phase| {
             phase.gap_check.as_ref().is_some_and(|check| check.script.is_some())
@@ -193,8 +192,8 @@ impl Checker<'_, '_> {
             return BTreeMap::new();
         }
         let kinds = includes::kinds(self.includes);
-        let told = kinds.into_iter().filter_map(|kind| Some((includes::prompt(self.includes, &kind).ok()??, kind)));
-        told.map(|(text, kind)| (kind, text)).collect()
+        let prompts = kinds.into_iter().filter_map(|kind| Some((includes::prompt(self.includes, &kind).ok()??, kind)));
+        prompts.map(|(text, kind)| (kind, text)).collect()
     }
 
     fn vars(&mut self, fields: &Fields<'_, '_>, inputs: &BTreeMap<String, Input>) -> BTreeMap<String, Value> {
@@ -210,7 +209,7 @@ impl Checker<'_, '_> {
             vars.insert(entry.key.to_string(), scalar::to_json(&entry.value, &mut refused));
         }
         for span in refused {
-            let message = format!("`{}` is not a number that JSON can hold", shown(self.source.get(span.clone()).unwrap_or("")));
+            let message = format!("`{}` is not a valid JSON number", shown(self.source.get(span.clone()).unwrap_or("")));
             self.error(ProblemCode::InvalidValue, &span, message).help("write it in quotes, as text");
         }
         vars

@@ -13,7 +13,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::draft202012::new(&schema()).expect("a schema")
 }
 
-/// Every map of the format by its name, from the top.
+/// Every map of the format by name, starting at the top.
 fn formats() -> BTreeMap<&'static str, &'static Format> {
     fn add(format: &'static Format, found: &mut BTreeMap<&'static str, &'static Format>) {
         if found.insert(format.name, format).is_some() {
@@ -52,7 +52,7 @@ fn formats() -> BTreeMap<&'static str, &'static Format> {
     found
 }
 
-/// A whole file around one map of the format, which holds these lines.
+/// A whole file around one map of the format that contains these lines.
 fn file_around(format: &str, lines: &[String]) -> String {
     let flow = format!("{{ {} }}", lines.join(", "));
     let phase = |inside: &str| format!("name: x\nphases:\n  - {{ id: a, {inside} }}\n  - {{ id: b }}\n");
@@ -90,15 +90,15 @@ fn file_around(format: &str, lines: &[String]) -> String {
         "show_diff" => phase(&format!("checkpoint: {{ prompt: x, show_diff: {flow} }}")),
         "policy" => format!("name: x\npolicy: {flow}\nphases: [{{ id: a }}]\n"),
         "automatic" => format!("name: x\npolicy: {{ verify: {flow} }}\nphases: [{{ id: a }}]\n"),
-        other => panic!("there is no file around {other}"),
+        other => panic!("no file template for {other}"),
     }
 }
 
-/// Values for a key: those that both must take, and those that both must refuse.
+/// Values for a key: those that both must accept, and those that both must refuse.
 fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
     let all = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<String>>();
     let (mut good, mut bad) = match &key.shape {
-        // Ids and names of tasks and phases are looked up, and paths and scripts have rules of their own.
+        // Ids of tasks and phases are looked up, and paths and scripts have rules of their own.
         Shape::Text if key.name == "target" => (all(&["current", "a"]), all(&["[current]", "{}"])),
         Shape::Texts if key.name == "needs" => (all(&["first", "[first]", "[]"]), all(&["{}", "[[first]]"])),
         Shape::Texts if key.name == "phases" => (all(&["b", "[b]"]), all(&["{}", "[[b]]"])),
@@ -153,7 +153,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         Shape::MapOf(_) => (all(&["{ default: x }", "{ a: { command: x } }"]), all(&["[]", "{ a: [] }", "{ a: {} }"])),
     };
     match key.presence {
-        // It stands beside the action that needs it.
+        // It only appears next to the action that needs it.
         Presence::Optional if key.name == "phases" => bad.push(String::new()),
         Presence::Optional => good.push(String::new()),
         Presence::Required | Presence::Valued => bad.push(String::new()),
@@ -161,7 +161,7 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
     (good, bad)
 }
 
-/// The other keys that a map needs beside this one.
+/// The other keys that a map needs in addition to this one.
 fn includes(format: &Format, name: &str) -> Vec<String> {
     let with = |lines: &[&str]| -> Vec<String> {
         let other = |line: &&&str| line.split(':').next() != Some(name);
@@ -221,11 +221,11 @@ fn includes(format: &Format, name: &str) -> Vec<String> {
         "on_select" => with(&["action: abort", "phases: b"]),
         "secret" if name == "env" => with(&["command:"]),
         "secret" => with(&["env:"]),
-        other => panic!("what stands beside a key of {other}?"),
+        other => panic!("no companion keys for {other}"),
     }
 }
 
-/// A folder where every name is that of a small workflow.
+/// A directory in which every file is a small workflow.
 struct SmallWorkflows;
 
 impl Includes for SmallWorkflows {
@@ -254,7 +254,7 @@ fn the_schema_has_exactly_the_keys_that_the_checks_know() {
     for (name, format) in formats() {
         let part = if name == "workflow" { &schema } else { &schema["$defs"][name] };
         let known: BTreeSet<String> = format.names().map(str::to_owned).collect();
-        assert_eq!(known.len(), format.known.len(), "a key of {name} stands there twice");
+        assert_eq!(known.len(), format.known.len(), "{name} has a duplicate key");
         assert_eq!(properties(part), known, "{name}");
         assert_eq!(part["additionalProperties"], false, "{name}");
         assert!(format.later.iter().all(|later| !known.contains(*later)), "{name}");
@@ -275,14 +275,14 @@ fn the_schema_and_the_checks_accept_the_same_values() {
                 let mut lines = includes(format, key.name);
                 lines.push(format!("{}: {sample}", key.name));
                 let text = file_around(name, &lines);
-                let told = errors(&text);
-                // An option's or secret's other key is what is missing then, whichever of the two is left out.
+                let found = errors(&text);
+                // If one key of an option or a secret is left out, the other one is reported as missing.
                 let omitted =
                     sample.is_empty() && matches!((name, key.name), ("secret" | "on_deadline", _) | ("option", "on_select"));
                 if omitted {
                     continue;
                 }
-                assert_eq!(told.is_empty(), fits, "the checks about {name}.{}: {told:?}\n{text}", key.name);
+                assert_eq!(found.is_empty(), fits, "the checks about {name}.{}: {found:?}\n{text}", key.name);
                 assert_eq!(validator.is_valid(&value(&text)), fits, "the schema about {name}.{}\n{text}", key.name);
                 tried += 1;
             }
@@ -330,9 +330,9 @@ fn the_schema_and_the_checks_enforce_the_same_key_dependencies() {
 #[expect(clippy::disallowed_methods, reason = "the examples are files, and a new one must not be forgotten")]
 fn every_example_is_valid() {
     let validator = validator();
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut seen = 0;
-    for entry in std::fs::read_dir(folder).expect("the examples") {
+    for entry in std::fs::read_dir(dir).expect("the examples") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).expect("text");

@@ -1,105 +1,94 @@
-//! What a workflow says about agents: who does a task, with which words, within which bounds.
+//! Agents in a workflow: who does a task, with which prompt, within which limits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The name of the agent that works where nothing else is said.
+/// The name of the agent that is used by default.
 pub const DEFAULT_AGENT: &str = "default";
 
-/// How often an agent is asked, at most, for an answer that fits its schema.
+/// How many times an agent is prompted at most for an answer that matches its schema.
 pub const MAX_ASKS: u32 = 3;
 
-/// Work for an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentWork {
-    /// Who: a name under `agents`, or the type of a subagent. The default agent works where none is configured under it.
+    /// A name under `agents`, or the type of a subagent. The default agent is used if none has that name.
     pub agent: Option<String>,
-    /// What it is told.
     pub prompt: Prompt,
-    /// The file in the output directory that its work becomes; a template.
+    /// A template for the file in the output directory that receives the answer.
     pub output_path: Option<String>,
-    /// The model it should be.
     pub model: Option<String>,
-    /// Which session it works in.
     pub session: Session,
-    /// Tools that it may use.
     pub tools: Tools,
-    /// The JSON Schema that its answer must fit.
+    /// The JSON Schema that the answer must match.
     pub output_schema: Option<Value>,
-    /// How often it is asked, at most, for an answer that fits.
+    /// How many times it is prompted at most for an answer that matches.
     pub max_asks: Option<u32>,
-    /// What a subagent is configured with, told to it as it is.
+    /// The configuration of a subagent, passed to it as is.
     pub config: BTreeMap<String, Value>,
-    /// How long it may be silent.
+    /// How long it may print nothing.
     pub idle_timeout: Option<Duration>,
 }
 
-/// What an agent is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
-    /// What the phase is for.
+    /// The description of the phase.
     #[default]
     Phase,
-    /// A template of the workflow file, whose paths must lead somewhere.
+    /// A template in the workflow file. Its paths must exist.
     Text(String),
-    /// A document beside the workflow file, whose paths may lead nowhere.
+    /// A document next to the workflow file. Its paths may be missing.
     Document(String),
 }
 
-/// Which session an agent works in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Session {
-    /// A new one for each attempt.
+    /// A new session for each attempt.
     #[default]
     Fresh,
-    /// The one in which the same agent worked last in this run.
+    /// The session in which the same agent last worked in this run.
     Same,
-    /// A later attempt of the task goes on in the session of the one before.
+    /// A later attempt of the task resumes the session of the previous one.
     Resume,
 }
 
-/// Tools that an agent may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tools {
-    /// Only these, when there are any.
+    /// If not empty, only these tools are allowed.
     pub allow: Vec<String>,
-    /// Not these.
     pub deny: Vec<String>,
 }
 
-/// How an agent is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSetting {
-    /// A known program, whose output can be read.
+    /// A known program whose output Lockgate can read.
     pub preset: Option<String>,
-    /// The command; the preset's own program when absent.
+    /// The command; the program of the preset if absent.
     pub command: Option<String>,
-    /// Further arguments. For a plain program `{prompt}` and `{model}` in them stand for the prompt (or its file) and the model.
+    /// Further arguments. For a plain program, `{prompt}` and `{model}` are replaced by the prompt (or its file) and the model.
     pub args: Vec<String>,
-    /// The model it should be, where a task does not say.
+    /// The model for tasks that do not set one.
     pub model: Option<String>,
-    /// Environment variables for it.
     pub env: BTreeMap<String, String>,
-    /// Names of the secrets that reach it.
+    /// The names of the secrets that it receives.
     pub secrets: Vec<String>,
-    /// How it gets the prompt. With a preset, [`PromptBy::Stdin`] means the preset's own way.
+    /// How the prompt is passed. With a preset, [`PromptBy::Stdin`] means the preset's own method.
     pub prompt_by: PromptBy,
 }
 
-/// How a program gets the prompt.
+/// How the prompt is passed to a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromptBy {
-    /// It reads it.
+    /// On standard input.
     #[default]
     Stdin,
-    /// As an argument, which everybody on the machine can see, and which may not be long.
+    /// As an argument. It is visible to everyone on the machine, and its length is limited.
     Argument,
-    /// In a file whose path is an argument; the file is gone when the program has ended, unless it had to be killed.
+    /// In a file whose path is an argument. The file is removed when the program ends, unless it had to be killed.
     File,
 }
 
@@ -108,14 +97,12 @@ pub enum PromptBy {
 pub struct Budget {
     /// Cost in millionths of a US dollar.
     pub max_cost_micros: Option<u64>,
-    /// Tokens, read and written.
     pub max_tokens: Option<u64>,
-    /// Time that agents work.
     pub max_time: Option<Duration>,
 }
 
 impl Budget {
-    /// Whether it bounds anything.
+    /// Whether it sets any limit.
     pub fn is_some(&self) -> bool {
         *self != Self::default()
     }

@@ -1,4 +1,4 @@
-//! What a workflow says about tasks that become several, may be left out, or go round.
+//! Fan-out, joins, loops and inputs in a workflow.
 
 use super::Script;
 use crate::words::counted;
@@ -6,59 +6,55 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// A task that is done once for each item of a list.
+/// Runs a task once per item of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForEach {
-    /// Where the items come from.
     pub over: ItemSource,
-    /// How many of them may be worked on at once; no limit when absent.
+    /// How many items may run in parallel; unlimited if absent.
     pub max_parallel: Option<u32>,
 }
 
-/// Where the items of a list come from.
+/// The source of the items.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemSource {
-    /// The list itself.
     List(Vec<Value>),
-    /// The list under this name in `vars`.
+    /// The list with this name in `vars`.
     Var(String),
-    /// A script returns them.
     Script(Script),
-    /// The lines of a file in the output directory or under the root, empty ones left out; a template.
+    /// A template for a file in the output directory or the root. Its non-empty lines are the items.
     Lines(String),
 }
 
-/// When a task that needs several others may start.
+/// When a task with several dependencies may start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Join {
-    /// When all of them are done; it is left out when one of them failed.
+    /// When all of them are done. The task is left out if one of them failed.
     #[default]
     All,
-    /// As soon as one of them is done; it is left out when none of them is in the end.
+    /// As soon as one of them is done. The task is left out if none of them is done in the end.
     Any,
-    /// When all of them have ended, however they did.
+    /// When all of them have ended, in any way.
     Done,
 }
 
-/// A task that is done again and again until something holds.
+/// Repeats a task until something holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Until {
-    /// What must hold.
     pub holds: UntilCondition,
-    /// So many rounds at most; then the task has failed.
+    /// The maximum number of rounds; then the task has failed.
     pub limit: u32,
-    /// How long the command may take; as long as the task when absent.
+    /// The timeout of the command; that of the task if absent.
     #[serde(default)]
     pub timeout: Option<Duration>,
-    /// The checks of a plan that the command is made of, as people wrote them.
+    /// The checks of a plan from which the command was built, as written by the author.
     #[serde(default)]
     pub checks: Vec<String>,
 }
 
 impl Until {
-    /// The check that failed, by the status that the command ended with; only where it is made of several checks.
+    /// The check that failed, according to the exit status of the command; only if the command consists of several checks.
     pub fn failed_check(&self, status: i32) -> Option<usize> {
         let position = usize::try_from(status.checked_sub(FIRST_CHECK_STATUS)?).ok()?;
         let numbered = match self.checks.len() {
@@ -70,7 +66,7 @@ impl Until {
         (position < numbered).then_some(position)
     }
 
-    /// What is told when the last round has ended; `failed_check` is the position of the check that failed, where it is known.
+    /// The failure message after the last round. `failed_check` is the position of the failed check, if known.
     pub fn given_up(&self, failed_check: Option<usize>) -> String {
         let rounds = counted(self.limit, "round");
         match self.checks.as_slice() {
@@ -84,99 +80,80 @@ impl Until {
     }
 }
 
-/// The status with which a command made of several checks ends when its first one fails; the next one has the next status.
+/// The exit status of a command made of several checks if the first check fails. Each further check has the next status.
 pub const FIRST_CHECK_STATUS: i32 = 101;
 
-/// How many checks have a status of their own. Statuses above 125 mean something to shells; the last check shares its status with those
-/// behind it.
+/// How many checks have their own exit status. Statuses above 125 have a meaning in shells; the last check shares its status with the
+/// checks after it.
 pub const NUMBERED_CHECKS: usize = 20;
 
-/// What must hold after a round.
+/// The condition that must hold after a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UntilCondition {
-    /// A condition is true; `output` in it is what the round gave.
+    /// An expression; `output` is the result of the round.
     Condition(Script),
-    /// A shell command succeeds; a template.
+    /// A shell command that must succeed; a template.
     Run(String),
 }
 
-/// A value that a run is given when it begins.
+/// A value that is given when a run starts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// What people are told about it.
     pub description: Option<String>,
-    /// What it must be.
     pub kind: InputKind,
-    /// What counts when it is not given.
+    /// The value if none is given.
     pub default: Option<Value>,
-    /// Whether a run may begin without it.
+    /// Whether a run cannot start without it.
     pub required: bool,
 }
 
-/// What an input must be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InputKind {
-    /// A text.
     String,
-    /// A number.
     Number,
-    /// True or false.
     Boolean,
-    /// A list.
     List,
-    /// One of these.
     Choice(Vec<String>),
 }
 
-/// How what a task changed is committed with git.
+/// How the changes of a task are committed with git.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commit {
-    /// The template of its message; where nothing is said, the address and the name of the task.
+    /// A template; by default the address and the name of the task.
     pub message: Option<String>,
-    /// Whether the repository's hooks are run; where nothing is said, they are.
+    /// Whether the repository's hooks run; by default they do.
     pub hooks: Option<bool>,
 }
 
 impl Commit {
-    /// Fills in what is not said.
+    /// Fills in absent settings.
     pub fn or(self, settings: &Self) -> Self {
         Self { message: self.message.or_else(|| settings.message.clone()), hooks: self.hooks.or(settings.hooks) }
     }
 }
 
-/// Where the work of a run or task happens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Worktree {
-    /// In the root itself.
     #[default]
     No,
-    /// In a git worktree with a branch of its own.
+    /// In a git worktree with its own branch.
     Own,
 }
 
-/// Why a value does not fit an input, as it completes "the input `size` …".
+/// Why a value is not valid for an input. Completes "the input `size` …".
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum InputError {
-    /// It is no number.
     #[error("must be a number, not {0}")]
     NotANumber(Value),
-    /// It is neither true nor false.
     #[error("must be true or false, not {0}")]
     NotABoolean(Value),
-    /// It is no list.
     #[error("must be a list, not {0}")]
     NotAList(Value),
-    /// It is none of the values that the workflow allows.
     #[error("must be one of {choices}, not {given}")]
-    NotAChoice {
-        /// Those that are allowed.
-        choices: String,
-        /// What was given.
-        given: Value,
-    },
+    NotAChoice { choices: String, given: Value },
 }
 
 #[cfg(test)]

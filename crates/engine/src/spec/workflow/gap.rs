@@ -1,43 +1,39 @@
-//! What a workflow says about gaps: how it is found out whether a phase's work is whole, and what happens when it is not.
+//! Gap checks in a workflow: how a phase finds out whether its work is complete, and what happens if it is not.
 
 use super::{Script, Task};
 use serde::{Deserialize, Serialize};
 
-/// Looks whether the work of a phase is whole, after its tasks and before its gates.
+/// Checks whether the work of a phase is complete, after its tasks and before its gates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapCheck {
-    /// Conditions that must all hold.
     pub criteria: Vec<Criterion>,
-    /// A script that says what is missing, and what to do.
+    /// A script that returns the gaps, and what to do about them.
     pub script: Option<Script>,
-    /// What happens when something is missing and the script does not say.
+    /// What happens if there are gaps and the script does not say.
     pub on_failure: GapAction,
-    /// Who is called then, for `spawn_additional`, when the script does not say.
+    /// The agents that `spawn_additional` starts if the script does not name any.
     pub additional: Vec<Task>,
-    /// After so many checks that found gaps a person is asked.
+    /// After this many checks that found gaps, a person is asked.
     pub max_iterations: u32,
-    /// What people are told with the gaps.
+    /// A message shown with the gaps.
     #[serde(default)]
     pub message: Option<String>,
 }
 
-/// A condition of a gap check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// What people call it.
     pub name: String,
-    /// The condition.
     pub check: Script,
 }
 
-/// What happens when the work of a phase is not whole.
+/// What happens if the work of a phase is incomplete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapAction {
-    /// The phase runs again.
+    /// The phase is repeated.
     #[default]
     Retry,
-    /// More agents work on it.
+    /// Additional agents work on it.
     SpawnAdditional,
     /// A person decides.
     Escalate,
@@ -46,10 +42,8 @@ pub enum GapAction {
 }
 
 impl GapAction {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Retry, Self::SpawnAdditional, Self::Escalate, Self::Abort];
 
-    /// The word for it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Retry => "retry",
@@ -60,11 +54,11 @@ impl GapAction {
     }
 }
 
-/// What is made from the context when all phases are done.
+/// The file that is rendered from the context when all phases are done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finalization {
-    /// The text of the template: a document whose paths may lead nowhere.
+    /// The text of the template. Its paths may be missing.
     pub template: String,
-    /// The file in the output directory that it becomes; a template.
+    /// A template for the path in the output directory.
     pub output: String,
 }

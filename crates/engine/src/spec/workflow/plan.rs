@@ -1,21 +1,20 @@
-//! What a workflow that was made from plans says about them: where the summary of each goes, and what it tells of.
+//! The plans from which a workflow was compiled, and where their summaries are written.
 
 use crate::id::{PhaseId, TaskId};
 use serde::{Deserialize, Serialize};
 
-/// A plan that has become tasks of a workflow.
+/// A plan that was compiled into tasks of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanPart {
-    /// What it is known by, such as `08-01`.
+    /// Its id, such as `08-01`.
     pub id: String,
-    /// What it is for, in a line.
+    /// One line.
     pub purpose: String,
-    /// Its file in the folder that was read; nothing where the plan itself was named.
+    /// Its file name in the directory that was read; absent if the plan itself was named.
     pub file: Option<String>,
-    /// The phase that its tasks stand in.
+    /// The phase of its tasks.
     pub phase: PhaseId,
-    /// Its tasks, in order.
     pub tasks: Vec<TaskId>,
-    /// Where the plan says that its summary goes, under the root; beside the plan when absent.
+    /// The path of its summary, relative to the root; next to the plan if absent.
     pub summary: Option<String>,
 }

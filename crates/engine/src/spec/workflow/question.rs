@@ -1,4 +1,4 @@
-//! The questions that a checkpoint can put, by their kind; how long it waits; and who may answer in a person's place.
+//! The kinds of questions that a checkpoint can ask, how long it waits, and automatic answers.
 
 use super::Script;
 use crate::hold::PolicyKind;
@@ -6,26 +6,22 @@ use crate::id::{OptionId, TaskId};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How often work is done again because of issues, unless a checkpoint says otherwise.
+/// How many times work is redone because of issues, unless a checkpoint sets a limit.
 pub const DEFAULT_ROUNDS: u32 = 3;
 
-/// How often a phase is repeated without a person, because of failures or by an automatic answer, before a person is asked.
+/// How many times a phase is repeated without a person, because of failures or by automatic answers, before a person is asked.
 pub const MAX_AUTOMATIC_REPEATS: u32 = 3;
 
-/// What a checkpoint asks: all texts are templates in a definition, and filled in where it is shown.
+/// The question of a checkpoint. Its texts are templates in a definition, and rendered in a hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
-    /// Whether something works as it should.
     Verify(Verify),
-    /// Which way to go.
     Decision(Decision),
-    /// To do what no program can do.
     Action(Action),
 }
 
 impl Question {
-    /// The word for its kind.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Verify(_) => "verify",
@@ -34,7 +30,7 @@ impl Question {
         }
     }
 
-    /// The same question with its texts changed, commands left out.
+    /// The same question with its texts changed, except commands.
     pub fn map_texts(&self, change: &mut dyn FnMut(&str) -> String) -> Self {
         match self {
             Self::Verify(verify) => Self::Verify(Verify {
@@ -65,70 +61,60 @@ impl Question {
     }
 }
 
-/// Whether something works as it should.
+/// A verification that something works as it should.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verify {
-    /// What was done.
     pub built: String,
-    /// How to find out, in order.
+    /// How to verify it, in order.
     pub steps: Vec<String>,
-    /// The tasks that are done again, with the issues at hand.
+    /// The tasks that are redone if issues are found.
     pub redo: Vec<TaskId>,
-    /// How often they are, at most.
+    /// How many times they are redone at most.
     pub rounds: u32,
 }
 
-/// Which way to go.
+/// A choice between options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// What is to be decided.
     pub question: String,
     /// Why it matters.
     pub context: Option<String>,
-    /// The ways there are.
     pub options: Vec<DecisionOption>,
 }
 
-/// A way to go.
+/// An option of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionOption {
-    /// What an answer names.
     pub id: OptionId,
-    /// What people call it.
     pub name: String,
-    /// What speaks for it.
     pub pros: Option<String>,
-    /// What speaks against it.
     pub cons: Option<String>,
 }
 
 /// Something that only a person can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// What was done without people.
+    /// What was already done automatically.
     pub automated: Option<String>,
     /// The one thing that is needed.
     pub needed: String,
-    /// How to do it.
     pub instructions: Option<String>,
-    /// What finds out whether it was done.
     pub check: Option<Check>,
 }
 
-/// A command that finds out whether a person did what was needed.
+/// A command that checks whether a person did what was needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// The shell command; a template in a definition.
+    /// A template in a definition.
     pub run: String,
-    /// How long it may take.
     pub timeout: Option<Duration>,
-    /// What people are shown instead of the command, where that is made of what they wrote.
+    /// Shown to people instead of the command, if the command was built from their text.
     #[serde(default)]
     pub told: Option<String>,
 }
 
 impl Check {
-    /// What people are shown.
+    /// The text that people see.
     pub fn shown(&self) -> &str {
         self.told.as_deref().unwrap_or(&self.run)
     }
@@ -137,43 +123,38 @@ impl Check {
 /// How a checkpoint waits for its answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitSettings {
-    /// The answer with which the run goes on at once; a person may change it later. The run waits when absent.
+    /// The answer with which the run continues immediately; a person may change it later. The run waits if absent.
     pub default: Option<OptionId>,
     /// How long it waits at most, and what happens then.
     pub deadline: Option<Deadline>,
-    /// How often people are reminded.
+    /// The interval of reminders.
     pub remind: Option<Duration>,
-    /// Whether nothing but a person's answer counts: no policy, no default, no answer in advance.
+    /// Whether only a person's answer counts: no policy, no default, no preset answer.
     #[serde(default)]
     pub person_only: bool,
-    /// The answer that policy gives where it may; the first that goes on when absent.
+    /// The answer that policy gives, if it may. By default the first option that continues the run.
     #[serde(default)]
     pub proposed: Option<OptionId>,
 }
 
-/// How long a question waits, and what happens then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
-    /// How long.
     pub after: Duration,
-    /// What happens then.
     pub then: OnDeadline,
 }
 
-/// What happens when nobody has answered in time.
+/// What happens when no one answered in time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDeadline {
-    /// This is the answer.
     Answer(OptionId),
-    /// It is told louder, to these people where any are named, and goes on waiting.
+    /// It is escalated, to these people if any are named, and keeps waiting.
     Escalate(Option<String>),
     /// The run ends.
     Abort,
 }
 
 impl OnDeadline {
-    /// The word for it.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Answer(_) => "answer",
@@ -183,21 +164,21 @@ impl OnDeadline {
     }
 }
 
-/// Which questions may be answered without a person, and when verifications are asked for.
+/// Which questions may be answered without a person, and when verifications are asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
-    /// Plain checkpoints take their default, or else their first option that goes on.
+    /// Plain checkpoints take their default, or else their first option that continues the run.
     pub checkpoint: Option<Automatic>,
     /// Verifications are approved.
     pub verify: Option<Automatic>,
     /// Decisions take their default, or else their first option.
     pub decision: Option<Automatic>,
-    /// Whether verifications are asked for together, at the end of their phase.
+    /// Whether verifications are asked together, at the end of their phase.
     pub collect_phase: bool,
 }
 
 impl Policy {
-    /// When questions of a kind may be answered without a person; never when absent.
+    /// When questions of a kind may be answered without a person; never if absent.
     pub fn rule(&self, kind: PolicyKind) -> Option<&Automatic> {
         match kind {
             PolicyKind::Checkpoint => self.checkpoint.as_ref(),
@@ -210,8 +191,8 @@ impl Policy {
 /// When a question may be answered without a person.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Automatic {
-    /// Only where this is true.
+    /// An additional condition.
     pub when: Option<Script>,
-    /// At most so often in a row; without end when absent.
+    /// The maximum number in a row; unlimited if absent.
     pub max_consecutive: Option<u32>,
 }

@@ -3,21 +3,21 @@
 use crate::spec::suggest;
 use serde::{Deserialize, Serialize};
 
-/// Where the path of the file with the command goes in a template.
+/// The placeholder for the path of the script file.
 const SCRIPT: &str = "{0}";
 
-/// Programs that quote words as POSIX says, so that values can be filled in for them.
+/// Programs that follow the quoting rules of POSIX, so that values can be inserted into their commands.
 const POSIX: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "busybox"];
 
-/// The shell that runs a command. Where nothing says which, it is bash, or `sh` on a machine without bash.
+/// The shell that runs a command. By default bash, or `sh` on a machine without bash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shell {
-    /// bash, which stops at the first failing line and fails with the first failing member of a pipe.
+    /// bash, which stops at the first failing line and fails if any member of a pipe fails.
     Bash,
-    /// `sh`, which stops at the first failing line; a pipe ends as its last member does.
+    /// `sh`, which stops at the first failing line. A pipe fails if its last member fails.
     Sh,
-    /// A program with its arguments, of which `{0}` is the file that holds the command.
+    /// A program with its arguments. `{0}` is the file that contains the command.
     Program(String),
 }
 
@@ -32,10 +32,10 @@ pub struct NotAShell {
 }
 
 impl Shell {
-    /// The words that name a shell, for the schema and for suggestions.
+    /// The names of shells, for the schema and for suggestions.
     pub const WORDS: [&str; 2] = ["bash", "sh"];
 
-    /// Reads a shell as it is written; otherwise what is wrong, and what to write instead.
+    /// Parses a shell setting.
     pub fn parse(text: &str) -> Result<Self, NotAShell> {
         let text = text.trim();
         match text {
@@ -49,20 +49,20 @@ impl Shell {
                 Some(meant) if !text.contains(char::is_whitespace) => format!("did you mean `{meant}`?"),
                 _ => format!("write `bash`, `sh`, or a command with `{{0}}` for the script file: `{shown} {{0}}`"),
             };
-            return Err(NotAShell { message: format!("`{shown}` is not a shell that Lockgate knows"), help });
+            return Err(NotAShell { message: format!("`{shown}` is not a known shell"), help });
         }
         if text.contains(['\'', '"', '\\']) {
             let help = "separate the words with spaces; for anything else, name a program that does it".to_owned();
-            return Err(NotAShell { message: "quotes and backslashes mean nothing in `shell`".to_owned(), help });
+            return Err(NotAShell { message: "quotes and backslashes have no meaning in `shell`".to_owned(), help });
         }
         if text.split_whitespace().next().is_some_and(|program| program.contains(SCRIPT)) {
             let help = "put the program first: `python3 {0}`".to_owned();
-            return Err(NotAShell { message: "`shell` starts with the script file, and no program runs it".to_owned(), help });
+            return Err(NotAShell { message: "`shell` starts with the script file instead of a program".to_owned(), help });
         }
         Ok(Self::Program(text.to_owned()))
     }
 
-    /// As it is written in a workflow file.
+    /// As written in a workflow file.
     pub fn text(&self) -> &str {
         match self {
             Self::Bash => "bash",
@@ -71,8 +71,7 @@ impl Shell {
         }
     }
 
-    /// The program and its arguments, with the path of the file that holds the command; nothing for a shell that is given the
-    /// command itself.
+    /// The program and its arguments, with the path of the script file; `None` for a shell that takes the command itself.
     pub fn arguments(&self, script: &str) -> Option<Vec<String>> {
         match self {
             Self::Bash | Self::Sh => None,
@@ -80,7 +79,7 @@ impl Shell {
         }
     }
 
-    /// Whether it reads quotes as POSIX says: values can be filled in only for such a shell.
+    /// Whether it follows the quoting rules of POSIX. Values can be inserted only for such a shell.
     pub fn is_posix(&self) -> bool {
         let is_known = |word: &str| POSIX.contains(&word.rsplit('/').next().unwrap_or(word));
         match self {

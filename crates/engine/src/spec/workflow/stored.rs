@@ -1,4 +1,4 @@
-//! The stored form of tasks. A definition may hold very many, and what few of them say must not cost all of them.
+//! The stored form of tasks. A definition may have very many, so rare settings must not cost space in every task.
 
 use super::{Budget, Commit, ForEach, Join, OnFail, OnInterrupt, Retry, Script, Shell, Task, Until, Work, Worktree};
 use crate::id::TaskId;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A task as it is stored; fields only ever grow at the end of [`RareFields`].
+/// A stored task. Add new fields at the end of [`RareFields`].
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTask {
     id: TaskId,
@@ -25,7 +25,7 @@ pub(super) struct StoredTask {
     rare_fields: Option<Box<RareFields>>,
 }
 
-/// What few tasks say.
+/// Settings that few tasks have.
 #[derive(Default, PartialEq, Serialize, Deserialize)]
 struct RareFields {
     when: Option<Script>,

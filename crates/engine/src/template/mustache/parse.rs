@@ -1,4 +1,4 @@
-//! A document taken apart: texts, values and sections.
+//! Parses a document into texts, values and sections.
 
 use super::super::path::Path;
 use super::super::{TemplateError, not_closed};
@@ -7,59 +7,57 @@ use crate::spec::shown;
 use serde_json::Value;
 use std::ops::Range;
 
-/// A part of a document.
 pub(super) enum Node<'t> {
     Text(&'t str),
     Value(Subject),
     Section(Section<'t>),
 }
 
-/// What stands between a tag that opens and one that closes.
+/// The content between an opening and a closing tag.
 pub(super) struct Section<'t> {
     pub(super) kind: Kind,
-    /// The tag that opens it.
+    /// The opening tag.
     pub(super) span: Range<usize>,
     pub(super) body: Vec<Node<'t>>,
-    /// What stands after `{{else}}`.
+    /// The content after `{{else}}`.
     pub(super) otherwise: Vec<Node<'t>>,
 }
 
-/// When a section is given, how often, and with what at hand.
+/// When a section is rendered, how often, and with which current item.
 pub(super) enum Kind {
-    /// `{{#path}}`: a list repeats, anything else is at hand once.
+    /// `{{#path}}`: a list repeats; any other value is rendered once, as the current item.
     Scope(Subject),
     /// `{{#each path}}`.
     Each(Subject),
-    /// `{{#if …}}`, `{{#unless …}}`, `{{^path}}`: once, with nothing new at hand.
+    /// `{{#if …}}`, `{{#unless …}}`, `{{^path}}`: once, with the same current item.
     When { condition: Condition, holds: bool },
 }
 
-/// What `if` and `unless` ask.
+/// The condition of `if` and `unless`.
 pub(super) enum Condition {
     Something(Subject),
     Compared { left: Operand, right: Operand, are_same: bool },
 }
 
-/// One side of a comparison.
 pub(super) enum Operand {
     Subject(Subject),
     Literal(Value),
 }
 
-/// What a tag is about.
+/// The subject of a tag.
 pub(super) enum Subject {
-    /// The item at hand.
+    /// The current item.
     This,
-    /// A path that begins in the item at hand.
+    /// A path that starts in the current item.
     InThis(Path),
-    /// A path that begins in the item at hand, or in one that encloses it.
+    /// A path that starts in the current item or an enclosing one.
     Path(Path),
     Index,
     First,
     Last,
 }
 
-/// Takes a document apart, and says everything that is wrong with it, in the order of its places.
+/// Parses a document, and returns all its errors, sorted by position.
 pub(super) fn parse(template: &str) -> (Vec<Node<'_>>, Vec<TemplateError>) {
     let mut parser = Parser { template, at: 0, has_dashed_end: true, nodes: Vec::new(), open: Vec::new(), faults: Vec::new() };
     parser.read_all();
@@ -74,21 +72,20 @@ pub(super) fn parse(template: &str) -> (Vec<Node<'_>>, Vec<TemplateError>) {
 struct Parser<'t> {
     template: &'t str,
     at: usize,
-    /// Whether a `--}}` may be ahead. Looked for in vain once, it is not looked for again.
+    /// Whether there may be another `--}}`. After one failed search there is no further one.
     has_dashed_end: bool,
     nodes: Vec<Node<'t>>,
-    /// The sections that are open; the innermost is the last.
+    /// The open sections; the last one is the innermost.
     open: Vec<Frame<'t>>,
     faults: Vec<TemplateError>,
 }
 
-/// A section that is open.
 struct Frame<'t> {
     section: Section<'t>,
-    /// What the tag that closes it says.
+    /// The name in the closing tag.
     name: &'t str,
     is_in_otherwise: bool,
-    /// Whether it came with `{{else if …}}`, and so closes together with the one around it.
+    /// Whether it started with `{{else if …}}`, and so closes together with the enclosing section.
     is_chained: bool,
 }
 
@@ -108,7 +105,7 @@ impl<'t> Parser<'t> {
         self.put_text(template.len());
     }
 
-    /// Reads the tag that begins here, and gives where the text goes on; nothing if there is no use in reading on.
+    /// Reads the tag that starts here, and returns where the text continues; `None` to stop reading.
     fn read_tag(&mut self, found: usize) -> Option<usize> {
         let rest = &self.template[found + 2..];
         if let Some(comment) = rest.strip_prefix('!') {
@@ -161,7 +158,7 @@ impl<'t> Parser<'t> {
             self.open(kind, inner, span)?;
         } else if let Some(inner) = after('#') {
             let word = inner.split([' ', '\t', '\n', '\r']).next().unwrap_or_default();
-            // A path may hold blanks in its brackets.
+            // A path may contain blanks in its brackets.
             let is_path = !WORDS.contains(&word) && (word == inner || Path::parse(inner).is_some());
             let (kind, name) = if is_path {
                 (subject(inner, &span).map(Kind::Scope), inner)
@@ -176,7 +173,7 @@ impl<'t> Parser<'t> {
         Some(end)
     }
 
-    /// A tag that gives a value.
+    /// A tag that renders a value.
     fn value(&mut self, inner: &str, span: Range<usize>) -> usize {
         self.put_text(span.start);
         let end = span.end;
@@ -190,15 +187,16 @@ impl<'t> Parser<'t> {
         read.map_err(|fault| self.faults.push(fault)).ok()
     }
 
-    /// Opens a section, also one that is not understood: what closes it is not at fault. Gives nothing if it is too deep.
+    /// Opens a section, even an invalid one, so that its closing tag is not reported too. Returns `None` if it is nested too
+    /// deeply.
     fn open(&mut self, kind: Option<Kind>, name: &'t str, span: Range<usize>) -> Option<()> {
         self.open_frame(kind, name, span, false)
     }
 
     fn open_frame(&mut self, kind: Option<Kind>, name: &'t str, span: Range<usize>, is_chained: bool) -> Option<()> {
         if self.open.len() == MAX_NESTING {
-            let message = format!("sections are nested more than {MAX_NESTING} deep");
-            // The others are not closed only because nothing is read any more.
+            let message = format!("sections are nested more than {MAX_NESTING} levels deep");
+            // The others are unclosed only because reading stops here.
             self.open.clear();
             self.faults.push(TemplateError { message, span, help: Some("close sections where they end".into()) });
             return None;
@@ -210,16 +208,16 @@ impl<'t> Parser<'t> {
     }
 
     fn otherwise(&mut self, span: Range<usize>) {
-        let told = match self.open.last_mut() {
+        let message = match self.open.last_mut() {
             Some(frame) if !frame.is_in_otherwise => {
                 frame.is_in_otherwise = true;
                 return;
             }
             Some(_) => "a section has only one `{{else}}`",
-            None => "`{{else}}` stands in no section",
+            None => "`{{else}}` is outside of a section",
         };
         let help = Some("it belongs between a tag such as {{#if path}} and the one that closes it".into());
-        self.faults.push(TemplateError { message: told.into(), span, help });
+        self.faults.push(TemplateError { message: message.into(), span, help });
     }
 
     fn otherwise_if(&mut self, inner: &'t str, span: Range<usize>) -> Option<()> {
@@ -238,8 +236,8 @@ impl<'t> Parser<'t> {
         if !self.open.iter().any(is_meant) {
             let last = self.open.iter().rev().find(|frame| !frame.is_chained);
             let help = match last {
-                Some(frame) => format!("the section that is open here closes with {{{{/{}}}}}", shown(frame.name)),
-                None => "no section is open here; take it away, or open one before it".into(),
+                Some(frame) => format!("the open section closes with {{{{/{}}}}}", shown(frame.name)),
+                None => "no section is open here; remove it, or open one before it".into(),
             };
             let message = format!("`{{{{/{}}}}}` closes nothing", shown(name));
             self.faults.push(TemplateError { message, span, help: Some(help) });
@@ -267,8 +265,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Puts the text before a tag that gives no value, and says where the text after it begins: if nothing else stands
-    /// on its line, that line goes.
+    /// Adds the text before a tag that renders no value, and returns where the text after it starts. If the tag is alone on its
+    /// line, the line is removed.
     fn alone_on_its_line(&mut self, span: Range<usize>) -> usize {
         let blank = [' ', '\t'];
         let before = self.template[..span.start].trim_end_matches(blank);
@@ -286,7 +284,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Puts the text from where we are up to this place.
+    /// Adds the text up to this position.
     fn put_text(&mut self, end: usize) {
         if self.at < end {
             self.put(Node::Text(&self.template[self.at..end]));
@@ -322,9 +320,9 @@ fn block(word: &str, rest: &str, span: &Range<usize>) -> Result<Kind, TemplateEr
         "unless" => condition(rest, span).map(|condition| Kind::When { condition, holds: false }),
         "each" => subject(rest, span).map(Kind::Each),
         other => Err(TemplateError {
-            message: format!("`{}` is not known here", shown(other)),
+            message: format!("`{}` is not defined here", shown(other)),
             span: span.clone(),
-            help: Some(format!("a section begins with {{{{#path}}}}, or with one of {}", WORDS.join(", "))),
+            help: Some(format!("a section starts with {{{{#path}}}}, or with one of {}", WORDS.join(", "))),
         }),
     }
 }
@@ -333,7 +331,7 @@ fn condition(inner: &str, span: &Range<usize>) -> Result<Condition, TemplateErro
     let inner = inner.trim();
     let Some(compared) = inner.strip_prefix('(') else { return subject(inner, span).map(Condition::Something) };
     let unknown = || TemplateError {
-        message: format!("`{}` is not understood", shown(inner)),
+        message: format!("`{}` is not a valid condition", shown(inner)),
         span: span.clone(),
         help: Some("a condition is a path, (eq path \"text\") or (ne path \"text\")".into()),
     };
@@ -347,7 +345,7 @@ fn condition(inner: &str, span: &Range<usize>) -> Result<Condition, TemplateErro
     Ok(Condition::Compared { left: operand(left, span)?, right: operand(right, span)?, are_same })
 }
 
-/// Words with blanks between them; blanks in quotes and brackets are part of a word.
+/// Splits at blanks, except those in quotes and brackets.
 fn words(text: &str) -> Option<Vec<&str>> {
     let mut words = Vec::new();
     let mut begin = None;
@@ -388,8 +386,8 @@ fn operand(word: &str, span: &Range<usize>) -> Result<Operand, TemplateError> {
     subject(word, span).map(Operand::Subject)
 }
 
-/// What a tag gives that is no section. A helper that nobody knows gives its first argument as it is: what it would have made of
-/// it, such as a date in another form, is worth less than the document.
+/// The value of a tag that is not a section. An unknown helper, such as one that formats dates, renders its first argument
+/// unchanged, because a document without the formatting is better than none.
 fn value(inner: &str, span: &Range<usize>) -> Result<Subject, TemplateError> {
     let given = words(inner).unwrap_or_default();
     match given.as_slice() {
@@ -404,7 +402,7 @@ fn value(inner: &str, span: &Range<usize>) -> Result<Subject, TemplateError> {
 
 fn subject(inner: &str, span: &Range<usize>) -> Result<Subject, TemplateError> {
     let inner = inner.trim();
-    // Names are looked for in what encloses the item at hand as well, so the way outwards need not be told.
+    // Names are also looked up in the enclosing items, so `../` can be dropped.
     let inner = inner.trim_start_matches("../");
     let inner = inner.strip_prefix("@root.").unwrap_or(inner);
     match inner {
@@ -428,19 +426,19 @@ fn not_a_subject(inner: &str, span: Range<usize>) -> TemplateError {
     let help = if inner.is_empty() {
         "a path is missing here"
     } else if inner.starts_with('>') {
-        "a document cannot take in another; put its text here"
+        "a document cannot include another; insert its text here"
     } else if inner.starts_with('=') {
         "the braces cannot be changed"
     } else if inner.starts_with('@') {
-        "only @index, @first and @last are known"
+        "only @index, @first and @last are supported"
     } else if inner.starts_with('~') || inner.ends_with('~') {
-        "leave out ~; a tag that stands alone on its line leaves no empty line behind"
+        "remove ~; a tag alone on its line does not leave an empty line"
     } else if inner.starts_with("eq ") || inner.starts_with("ne ") {
         "put a comparison into parentheses: {{#if (eq path \"text\")}}"
     } else if inner.contains(char::is_whitespace) {
-        "only values can be filled in, such as {{feature.name}}; compute anything else in a script"
+        "only values are supported, such as {{feature.name}}; compute anything else in a script"
     } else {
-        "a path looks like {{feature.name}} or {{phases.completed.length}}; write `\\{{` for the braces themselves"
+        "a path looks like {{feature.name}} or {{phases.completed.length}}; write `\\{{` for literal braces"
     };
     TemplateError { message: format!("`{}` is not a path", shown(inner)), span, help: Some(help.into()) }
 }

@@ -1,17 +1,15 @@
-//! What a line or a cell says about an option: its id, its name, what speaks for and against it.
+//! Parses what a line or a table cell says about an option: id, name, pros and cons.
 
-/// How an option is called.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Label {
-    /// The id, where the agent gave one.
+    /// The id, if the agent gave one.
     pub(super) id: Option<String>,
-    /// What people read.
+    /// The text that people read.
     pub(super) name: String,
-    /// Whether it is certainly an option: it has an id, or is called "Option B".
+    /// Whether this is certainly an option: it has an id, or is called "Option B".
     pub(super) certain: bool,
 }
 
-/// What speaks for an option, or against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Pros,
@@ -37,9 +35,9 @@ const CONS: &[&str] = &[
     "weaknesses",
 ];
 const OPTIONS: &[&str] = &["options", "option", "choices", "alternatives", "approaches", "possibilities"];
-/// Words before "options" that change nothing: "Available options".
+/// Words that may precede "options": "Available options".
 const BEFORE_OPTIONS: &[&str] = &["the", "your", "my", "available", "possible", "these", "considered", "decision"];
-/// What follows a list of options in blocks that agents write.
+/// Headings that follow a list of options in blocks written by agents.
 const AFTER_OPTIONS: &[&str] = &[
     "recommendation",
     "my recommendation",
@@ -74,7 +72,7 @@ impl Side {
     }
 }
 
-/// Whether this text introduces the options: "**Options:**", "#### Available options".
+/// Whether this line introduces the options: "**Options:**", "#### Available options".
 pub(super) fn marks_options(line: &str) -> bool {
     let text = bare(unmarked(line));
     let head = text.split_once(':').map_or(text.as_str(), |(head, _)| head).to_lowercase();
@@ -84,14 +82,14 @@ pub(super) fn marks_options(line: &str) -> bool {
     is_label && OPTIONS.contains(last) && before.iter().all(|word| BEFORE_OPTIONS.contains(word))
 }
 
-/// What follows "Options:" on its line.
+/// The text after "Options:" on the same line.
 pub(super) fn after_marker(line: &str) -> Option<String> {
     let text = bare(unmarked(line));
     let (_, rest) = text.split_once(':').filter(|_| marks_options(line))?;
     Some(rest.trim().to_owned()).filter(|rest| !rest.is_empty())
 }
 
-/// Whether something else begins here than another option.
+/// Whether this line starts something other than another option.
 pub(super) fn ends_options(line: &str) -> bool {
     let is_indented = line.starts_with([' ', '\t']);
     let trimmed = line.trim();
@@ -107,14 +105,14 @@ pub(super) fn ends_options(line: &str) -> bool {
         && (trimmed.starts_with(['#', '*', '-']) || text.contains(':') || head == text.to_lowercase())
 }
 
-/// A line that says what speaks for an option or against it: `Pros: simple`, `- **Cons:**`.
+/// Parses a line with pros or cons: `Pros: simple`, `- **Cons:**`.
 pub(super) fn side(line: &str) -> Option<(Side, String)> {
     let text = bare(unmarked(line));
     let (head, rest) = text.split_once(':')?;
     Some((Side::of_word(&head.trim().to_lowercase())?, rest.trim().to_owned()))
 }
 
-/// A text, and what speaks for and against it on the same line: `SQLite. Pros: simple. Cons: one machine`.
+/// Splits a line into name, pros and cons: `SQLite. Pros: simple. Cons: one machine`.
 pub(super) fn split_sides(text: &str) -> (String, Option<String>, Option<String>) {
     let mut cuts: Vec<(usize, usize, Side)> = Vec::new();
     for (at, _) in text.match_indices(':') {
@@ -145,13 +143,13 @@ fn sign_len(text: &str, at: usize) -> usize {
     text[at..].chars().next().map_or(1, char::len_utf8)
 }
 
-/// A piece of a sentence without what joined it to the rest.
+/// A part of a sentence without the punctuation at its ends.
 fn edges(text: &str) -> String {
     let text = bare(text);
     text.trim_matches(|sign: char| sign.is_whitespace() || ".;,|–—-(".contains(sign)).to_owned()
 }
 
-/// Reads how an option is called.
+/// Parses the id and the name of an option.
 pub(super) fn label(text: &str) -> Label {
     let quoted = quoted_id(text.trim());
     let text = bare(text);
@@ -170,7 +168,7 @@ pub(super) fn label(text: &str) -> Label {
             return Label { id: Some(head.to_owned()), name: name.to_owned(), certain: true };
         }
     }
-    // The name up to its description makes the id.
+    // The name, up to its description, becomes the id.
     let head =
         [": ", " — ", " – ", " - "].iter().filter_map(|sign| text.find(sign)).min().map_or(text.as_str(), |at| &text[..at]);
     let head = without_remark(head);
@@ -178,13 +176,13 @@ pub(super) fn label(text: &str) -> Label {
     Label { id, name: text, certain: false }
 }
 
-/// Whether a line that is no item of a list names an option: `**Option A:** SQLite`.
+/// Whether a line outside a list names an option: `**Option A:** SQLite`.
 pub(super) fn called_line(line: &str) -> bool {
     let text = bare(line);
     text.get(..7).is_some_and(|word| word.eq_ignore_ascii_case("option ")) && called_option(&text).is_some()
 }
 
-/// An id in backticks or brackets at the beginning: `` `sqlite` ``, `[sqlite]`, `(a)`.
+/// An id in backticks or brackets at the start: `` `sqlite` ``, `[sqlite]`, `(a)`.
 fn quoted_id(text: &str) -> Option<(String, &str)> {
     let text = text.trim_start_matches('*');
     let close = match text.chars().next()? {
@@ -196,7 +194,7 @@ fn quoted_id(text: &str) -> Option<(String, &str)> {
     };
     let (id, rest) = text[1..].split_once(close)?;
     let id = id.trim().trim_matches('*');
-    // A box to tick is not an id.
+    // A checkbox is not an id.
     (is_id(id) && !id.eq_ignore_ascii_case("x")).then(|| (id.to_owned(), rest.trim_start_matches('*')))
 }
 
@@ -221,7 +219,7 @@ fn called_option(text: &str) -> Option<(String, String)> {
     Some((id, if name.is_empty() { text.trim().to_owned() } else { name.to_owned() }))
 }
 
-/// Without "(recommended)" and the like.
+/// Removes "(recommended)" and similar remarks.
 fn without_remark(head: &str) -> &str {
     let head = head.trim();
     match head.split_once(" (") {
@@ -230,13 +228,13 @@ fn without_remark(head: &str) -> &str {
     }
 }
 
-/// Whether a word can be the id of an option as it is.
+/// Whether a word is usable as an option id without changes.
 pub(super) fn is_id(word: &str) -> bool {
     let fits = |sign: char| sign.is_alphanumeric() || "-_.".contains(sign);
     !word.is_empty() && word.chars().count() <= 40 && word.chars().all(fits) && word.chars().any(char::is_alphanumeric)
 }
 
-/// An id made from a name.
+/// Derives an id from a name.
 pub(super) fn slug(name: &str) -> String {
     let words = name.to_lowercase().replace(|sign: char| !sign.is_alphanumeric(), " ");
     let mut slug = String::new();
@@ -252,14 +250,14 @@ pub(super) fn slug(name: &str) -> String {
     slug
 }
 
-/// A line without the mark of its list or heading.
+/// Removes the list or heading marker from a line.
 pub(super) fn unmarked(line: &str) -> &str {
     let line = line.trim();
     let line = line.trim_start_matches('#').trim_start();
     ["- ", "* ", "+ ", "• ", "> "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim()
 }
 
-/// A text without bold marks, backticks and a box to tick.
+/// Removes bold marks, backticks and a checkbox from a text.
 pub(super) fn bare(text: &str) -> String {
     let text = text.trim();
     let text = ["[ ]", "[x]", "[X]"].iter().find_map(|mark| text.strip_prefix(mark)).unwrap_or(text);

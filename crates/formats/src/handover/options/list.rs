@@ -1,26 +1,26 @@
-//! Options in a list, or each below a heading of its own.
+//! Options in a list, or each under its own heading.
 
 use super::Found;
 use super::label::{Side, bare, called_line, ends_options, label, marks_options, side, split_sides};
 
-/// How an item begins; all options of a list begin in the same way.
+/// How an item starts; all options of a list start the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Number,
     Bullet,
     Heading,
-    /// A line of its own: `**Option A:** SQLite`.
+    /// A separate line: `**Option A:** SQLite`.
     Line,
 }
 
 /// An option whose lines are still being read.
 struct Item {
     found: Found,
-    /// Where the lines of a list below "Pros:" belong.
+    /// Where list items below "Pros:" or "Cons:" are added.
     open: Option<Side>,
 }
 
-/// The options of a list. Where nothing says that options follow, each must have an id or be called an option.
+/// The options of a list. Without a heading such as "Options", each item must have an id or be called an option.
 pub(super) fn read(lines: &[&str], marked: bool) -> Vec<Found> {
     let mut items: Vec<Item> = Vec::new();
     let mut shape: Option<(Mark, usize)> = None;
@@ -43,7 +43,7 @@ pub(super) fn read(lines: &[&str], marked: bool) -> Vec<Found> {
             Some((mark, text)) => {
                 shape.get_or_insert((mark, indent(line)));
                 let (name, pros, cons) = split_sides(text);
-                // The marks around an id say that it is one.
+                // The marks around an id identify it, so the label is parsed from the original text.
                 let label = if pros.is_none() && cons.is_none() { label(text) } else { label(&name) };
                 items.push(Item { found: Found { label, pros, cons }, open: None });
             }
@@ -63,7 +63,7 @@ pub(super) fn read(lines: &[&str], marked: bool) -> Vec<Found> {
 impl Item {
     fn say(&mut self, side: Side, text: &str) {
         let (text, other) = match side {
-            // Both may be on one line.
+            // One line may contain both.
             Side::Pros => {
                 let (first, _, cons) = split_sides(text);
                 (if cons.is_some() { first } else { bare(text) }, cons)
@@ -77,7 +77,7 @@ impl Item {
         self.open = Some(side);
     }
 
-    /// A further line: what speaks for or against it goes on, or else it says more than is asked for.
+    /// Adds a continuation line: more pros or cons, or a description, which is ignored.
     fn more(&mut self, line: &str) {
         let text = bare(super::label::unmarked(line));
         if !text.contains(char::is_alphanumeric) {
@@ -116,7 +116,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// How a line begins an item, and what follows.
+/// The marker that starts an item, and the text after it.
 fn mark(line: &str) -> Option<(Mark, &str)> {
     let text = line.trim();
     let digits = text.len() - text.trim_start_matches(|sign: char| sign.is_ascii_digit()).len();

@@ -3,7 +3,7 @@
 use super::Found;
 use super::label::{Label, after_marker, bare, is_id, label, split_sides};
 
-/// The options in some lines of prose; none where there is only one.
+/// The options in lines of prose; a single option does not count.
 pub(super) fn read(lines: &[&str], marked: bool) -> Vec<Found> {
     let listed = lines.first().filter(|_| marked).and_then(|line| after_marker(line));
     if let Some(found) = listed.as_deref().map(|text| enumerated(text).or_else(|| separated(text))) {
@@ -13,7 +13,7 @@ pub(super) fn read(lines: &[&str], marked: bool) -> Vec<Found> {
     enumerated(&text).or_else(|| quoted(&text)).or_else(|| either(&text)).unwrap_or_default()
 }
 
-/// The options that a person is asked to choose from: "Select: sqlite | postgres", "Reply with `a` or `b`".
+/// The options that the awaited input names: "Select: sqlite | postgres", "Reply with `a` or `b`".
 pub(super) fn selection(awaiting: &str) -> Vec<Found> {
     let first = awaiting.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let text = bare(first);
@@ -54,7 +54,7 @@ fn enumerated(text: &str) -> Option<Vec<Found>> {
     (found.len() > 1 && is_row).then_some(found)
 }
 
-/// Splits a text where `id` finds the beginning of an option: its id, and how long that is.
+/// Splits a text where `id` finds the start of an option; it returns the id and its length.
 fn markers(text: &str, id: impl Fn(&str) -> Option<(String, usize)>) -> Option<Vec<Found>> {
     let text = text.replace("**", "");
     let mut starts: Vec<(usize, usize, String)> = Vec::new();
@@ -79,7 +79,7 @@ fn markers(text: &str, id: impl Fn(&str) -> Option<(String, usize)>) -> Option<V
     (found.len() > 1).then_some(found)
 }
 
-/// The first sentence of a description, without what joins it to the next one.
+/// The first sentence of a description, without a trailing conjunction.
 fn sentence(text: &str) -> String {
     let text = text.trim_start_matches(|sign: char| sign.is_whitespace() || ":–—-=).".contains(sign));
     let text = text.strip_prefix("is ").unwrap_or(text);
@@ -123,7 +123,7 @@ fn quoted(text: &str) -> Option<Vec<Found>> {
         }
         let fits =
             run.len() > 1 && joined && run.iter().all(|word| word.split_whitespace().count() <= 4 && !word.trim().is_empty());
-        // Words that answer other kinds of checkpoints are not options: "approved" or describe issues.
+        // Quoted answers to other kinds of checkpoints are not options: "approved" or describe issues.
         fits.then(|| run.into_iter().map(plain).collect())
     })
 }

@@ -4,7 +4,6 @@ use super::Found;
 use super::label::{Label, Side, bare, is_id, label};
 use crate::completed_tasks::{cells, is_rule};
 
-/// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Id,
@@ -25,7 +24,7 @@ impl Column {
     }
 }
 
-/// The options of the first table that is one of options. Below a line that says "Options" every table is.
+/// The options of the first table that lists options. Below a heading such as "Options", every table does.
 pub(super) fn read(lines: &[&str], marked: bool) -> Vec<Found> {
     let mut tables = tables(lines);
     let table = tables.find(|rows| is_options(rows, marked));
@@ -79,7 +78,7 @@ fn called(id: Option<String>, option: Option<String>, description: Option<String
         return Some(Label { id, name, certain: true });
     }
     let called = label(&option?);
-    // A cell of one word is an id; what it means is in the next column.
+    // A cell with one word is an id; the next column describes it.
     let is_word = called.id.as_ref().is_some_and(|id| *id == called.name || called.name.to_lowercase().replace(' ', "-") == *id);
     match description {
         Some(description) if is_word => Some(Label { name: bare(&description), ..called }),

@@ -4,19 +4,19 @@ use lockgate_engine::spec::workflow::Question;
 use lockgate_engine::spec::workflow::question::Decision;
 use proptest::prelude::*;
 
-fn way(id: &str, name: &str, pros: Option<&str>, cons: Option<&str>) -> DecisionOption {
+fn option(id: &str, name: &str, pros: Option<&str>, cons: Option<&str>) -> DecisionOption {
     DecisionOption { id: OptionId::from(id), name: name.into(), pros: pros.map(str::to_owned), cons: cons.map(str::to_owned) }
 }
 
 fn databases() -> [DecisionOption; 2] {
     [
-        way("sqlite", "SQLite", Some("simple"), Some("one machine")),
-        way("postgres", "PostgreSQL", Some("scales"), Some("a server")),
+        option("sqlite", "SQLite", Some("simple"), Some("one machine")),
+        option("postgres", "PostgreSQL", Some("scales"), Some("a server")),
     ]
 }
 
 fn names(details: &str) -> Vec<(String, String)> {
-    read(details, "").into_iter().map(|way| (way.id.to_string(), way.name)).collect()
+    read(details, "").into_iter().map(|option| (option.id.to_string(), option.name)).collect()
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -34,12 +34,15 @@ fn options_are_parsed_from_a_table() {
     assert_eq!(
         read(by_name, ""),
         [
-            way("SQLite", "SQLite", Some("simple"), Some("one machine")),
-            way("postgres-citus", "Postgres | Citus", Some("scales"), None)
+            option("SQLite", "SQLite", Some("simple"), Some("one machine")),
+            option("postgres-citus", "Postgres | Citus", Some("scales"), None)
         ]
     );
     let lettered = "| Option | Approach | Tradeoffs |\n|---|---|---|\n| A | Keep the table | slow |\n| B | Split it | risky |";
-    assert_eq!(read(lettered, ""), [way("A", "Keep the table", None, Some("slow")), way("B", "Split it", None, Some("risky"))]);
+    assert_eq!(
+        read(lettered, ""),
+        [option("A", "Keep the table", None, Some("slow")), option("B", "Split it", None, Some("risky"))]
+    );
 }
 
 #[test]
@@ -53,15 +56,15 @@ fn options_are_parsed_from_lists() {
     assert_eq!(
         read(by_name, ""),
         [
-            way("keep-the-old-table", "Keep the old table - nothing to migrate", Some("quick"), None),
-            way("split-it", "Split it", None, Some("slow"))
+            option("keep-the-old-table", "Keep the old table - nothing to migrate", Some("quick"), None),
+            option("split-it", "Split it", None, Some("slow"))
         ]
     );
     let headings =
         "#### Option A: SQLite\nA file.\n\n**Pros:** simple\n**Cons:** one machine\n\n#### Option B (PostgreSQL)\nA server.";
     assert_eq!(
         read(headings, ""),
-        [way("option-a", "SQLite", Some("simple"), Some("one machine")), way("option-b", "PostgreSQL", None, None)]
+        [option("option-a", "SQLite", Some("simple"), Some("one machine")), option("option-b", "PostgreSQL", None, None)]
     );
     assert_eq!(names("**Option A:** Red\n\n**Option B:** Blue\n"), pairs(&[("option-a", "Red"), ("option-b", "Blue")]));
     assert_eq!(names("- [ ] red: Red\n- [ ] blue: Blue"), pairs(&[("red", "Red"), ("blue", "Blue")]));
@@ -89,16 +92,19 @@ fn options_are_parsed_from_prose() {
 
 #[test]
 fn options_are_parsed_from_the_awaited_input() {
-    let ids = |awaiting: &str| read("Which?", awaiting).iter().map(|way| way.id.to_string()).collect::<Vec<_>>();
+    let ids = |awaiting: &str| read("Which?", awaiting).iter().map(|option| option.id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids("Select: [option-a | option-b | ...]"), ["option-a", "option-b"]);
     assert_eq!(ids("\nOne of: red, blue\n\nAnswer with: lockgate answer x OPTION"), ["red", "blue"]);
     assert_eq!(ids("Reply with `red` or `blue`."), ["red", "blue"]);
     assert!(ids("Which colour?").is_empty());
     let table = "| Option | Pros |\n|---|---|\n| Keep the table | quick |\n| Split the table | clean |";
     let asked = read(table, "Select: keep | split");
-    assert_eq!(asked, [way("keep", "Keep the table", Some("quick"), None), way("split", "Split the table", Some("clean"), None)]);
+    assert_eq!(
+        asked,
+        [option("keep", "Keep the table", Some("quick"), None), option("split", "Split the table", Some("clean"), None)]
+    );
     let other_order = read("| Option |\n|---|\n| SQLite |\n| Postgres |", "Select: postgres | sqlite");
-    assert_eq!(other_order, [way("SQLite", "SQLite", None, None), way("Postgres", "Postgres", None, None)]);
+    assert_eq!(other_order, [option("SQLite", "SQLite", None, None), option("Postgres", "Postgres", None, None)]);
 }
 
 #[test]
@@ -125,17 +131,17 @@ fn every_option_has_a_unique_id() {
     assert!(hostile.iter().all(|(id, name)| !format!("{id}{name}").contains(char::is_control)), "{hostile:?}");
 }
 
-/// Texts without line breaks; some of them look like marks of Markdown.
+/// Texts without line breaks, some of which look like Markdown markers.
 fn words() -> impl Strategy<Value = String> {
     let piece =
         prop::sample::select(vec!["red", "- ", "1. ", "#", "|", "(a)", ":", "é", "Option B", "or", "x_y", "?", "options"]);
     prop::collection::vec(piece, 1..5).prop_map(|pieces| format!("x{}", pieces.concat()).trim().to_owned())
 }
 
-fn any_ways() -> impl Strategy<Value = Vec<DecisionOption>> {
-    let way = (words(), prop::option::of(words()), prop::option::of(words()));
-    prop::collection::vec(way, 1..6).prop_map(|ways| {
-        let numbered = ways.into_iter().enumerate();
+fn any_options() -> impl Strategy<Value = Vec<DecisionOption>> {
+    let option = (words(), prop::option::of(words()), prop::option::of(words()));
+    prop::collection::vec(option, 1..6).prop_map(|options| {
+        let numbered = options.into_iter().enumerate();
         numbered
             .map(|(index, (name, pros, cons))| DecisionOption { id: OptionId::new(format!("way-{index}")), name, pros, cons })
             .collect()
@@ -146,7 +152,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn options_printed_by_lockgate_round_trip(options in any_ways()) {
+    fn options_printed_by_lockgate_round_trip(options in any_options()) {
         let decision = Decision { question: "Which?".into(), context: None, options: options.clone() };
         let topic = Topic::Question(Question::Decision(decision));
         let asked = HoldQuestion { task: "Deploy".into(), done: 2, total: 8, topic, signal: None };
@@ -155,11 +161,11 @@ proptest! {
 
     #[test]
     fn any_text_gives_valid_options(details in any::<String>(), awaiting in any::<String>()) {
-        let ways = read(&details, &awaiting);
-        prop_assert!(ways.len() <= MAX_OPTIONS);
-        for (index, way) in ways.iter().enumerate() {
-            prop_assert!(is_id(way.id.as_str()) && !way.name.is_empty(), "{:?}", way);
-            prop_assert!(!ways[..index].iter().any(|before| before.id == way.id));
+        let options = read(&details, &awaiting);
+        prop_assert!(options.len() <= MAX_OPTIONS);
+        for (index, option) in options.iter().enumerate() {
+            prop_assert!(is_id(option.id.as_str()) && !option.name.is_empty(), "{:?}", option);
+            prop_assert!(!options[..index].iter().any(|before| before.id == option.id));
         }
     }
 }

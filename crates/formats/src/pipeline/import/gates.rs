@@ -1,4 +1,4 @@
-//! Which gates have passed: two lists, or results by gate.
+//! Passed and pending gates: two lists, or results by gate.
 
 use super::Reader;
 use super::workstreams::id_of;
@@ -28,13 +28,13 @@ impl Reader<'_> {
                 }
             }
             if !(passed.is_empty() && pending.is_empty()) {
-                self.tell(format!("which gates have passed was taken from `{key}`"));
+                self.note(format!("gate results were taken from `{key}`"));
             }
         }
         (passed, pending)
     }
 
-    /// The gates of a list: `lint`, `lint (WS3)`, `WS3:lint`, or objects that name gate and workstreams.
+    /// The gates of a list: `lint`, `lint (WS3)`, `WS3:lint`, or objects that name the gate and its workstreams.
     fn gate_list(&mut self, key: &str) -> Vec<String> {
         let Some(value) = self.whole.get(key) else { return Vec::new() };
         let mut gates: Vec<String> = Vec::new();
@@ -68,7 +68,7 @@ impl Reader<'_> {
             gates.push(entry.key.clone());
         }
         if leniently > 0 {
-            self.tell(format!("`{key}` has {} written in another way", counted(leniently, "value")));
+            self.note(format!("`{key}` has {} in another format", counted(leniently, "value")));
         }
         gates
     }
@@ -79,7 +79,7 @@ fn says_passed(text: &str) -> bool {
     ["pass", "ok", "green", "success", "complete", "done", "✅"].iter().any(|word| text.starts_with(word))
 }
 
-/// `WS3:lint` as `lint (WS3)`, and `phase_1:lint` as `lint`; anything else as it is.
+/// Rewrites `WS3:lint` to `lint (WS3)`, and `phase_1:lint` to `lint`; returns anything else unchanged.
 fn gate_of(text: &str) -> String {
     let is_name = |name: &str| {
         !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.'))

@@ -1,4 +1,4 @@
-//! Where workstreams stand: in three lists, by their own status, or by that of their phase.
+//! The status of workstreams: from three lists, from each workstream, or from its phase.
 
 use super::Reader;
 use crate::json::{Content, Placed};
@@ -7,7 +7,7 @@ use lockgate_engine::spec::suggest;
 use lockgate_engine::words::counted;
 use std::collections::BTreeSet;
 
-/// Every workstream in one list.
+/// Workstreams by status; each is in one list only.
 #[derive(Default)]
 pub(super) struct Lists {
     pub(super) completed: Vec<String>,
@@ -17,7 +17,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Adds what no list has yet; gives whether it did.
+    /// Adds a workstream that is not in any list yet; returns whether it was added.
     fn add(&mut self, id: String, status: Lifecycle) -> bool {
         let is_new = self.known.insert(id.clone());
         if is_new {
@@ -41,19 +41,19 @@ impl Reader<'_> {
         ] {
             let again: Vec<String> = self.ids(key).into_iter().filter(|id| !lists.add(id.clone(), status)).collect();
             if let Some(names) = suggest::known(again.iter().map(String::as_str)) {
-                self.tell(format!("{names} of `{key}` stand in another place too, and the first one counts"));
+                self.note(format!("also listed before `{key}`: {names}; the first entry counts"));
             }
         }
         let failed = self.ids("failed_workstreams").into_iter().filter(|id| lists.add(id.clone(), Lifecycle::Failed)).count();
         if failed > 0 {
-            self.tell(format!("{failed} of `failed_workstreams` are to be done again"));
+            self.note(format!("`failed_workstreams` has {}, which will be redone", counted(failed, "workstream")));
         }
         self.workstreams_by_status(&mut lists);
         self.workstreams_of_phases(&mut lists);
         lists
     }
 
-    /// The ids in a list of texts, of objects with an id, or of a map by id.
+    /// The ids in a list of strings, a list of objects with an id, or a map by id.
     fn ids(&mut self, key: &str) -> Vec<String> {
         let Some(value) = self.whole.get(key) else { return Vec::new() };
         let mut ids: Vec<String> = Vec::new();
@@ -76,12 +76,12 @@ impl Reader<'_> {
             Content::Null | Content::Boolean(_) | Content::Number(_) => leniently = true,
         }
         if leniently {
-            self.tell(format!("`{key}` is no list of texts; found in it: {}", counted(ids.len(), "workstream")));
+            self.note(format!("`{key}` is not a list of strings; found {}", counted(ids.len(), "workstream")));
         }
         ids
     }
 
-    /// `workstreams: {WS1: {status: …}}` says of each where it stands, unless a list does.
+    /// `workstreams: {WS1: {status: …}}` gives the status of every workstream that is not in a list.
     fn workstreams_by_status(&mut self, lists: &mut Lists) {
         let Some(value) = self.whole.get("workstreams") else { return };
         let named: Vec<(String, Option<&str>)> = match &value.content {
@@ -99,11 +99,11 @@ impl Reader<'_> {
             found += usize::from(lists.add(id, status.and_then(meaning).unwrap_or(Lifecycle::Initialized)));
         }
         if found > 0 {
-            self.tell(format!("the status of {} was taken from `workstreams`", counted(found, "workstream")));
+            self.note(format!("the status of {} was taken from `workstreams`", counted(found, "workstream")));
         }
     }
 
-    /// Workstreams that only phases name have the state of their phase.
+    /// Workstreams that only phases name take the status of their phase.
     fn workstreams_of_phases(&mut self, lists: &mut Lists) {
         let mut found = 0;
         for key in ["phases", "execution_phases"] {
@@ -123,12 +123,12 @@ impl Reader<'_> {
             }
         }
         if found > 0 {
-            self.tell(format!("the status of {} was taken from the phases", counted(found, "workstream")));
+            self.note(format!("the status of {} was taken from the phases", counted(found, "workstream")));
         }
     }
 }
 
-/// What a status of other tools means; nothing where it means nothing that is known.
+/// Translates a status of another tool; `None` if it is unknown.
 pub(super) fn meaning(word: &str) -> Option<Lifecycle> {
     let word: String = word.trim().to_lowercase().replace(['-', ' '], "_");
     match word.as_str() {
@@ -147,7 +147,7 @@ pub(super) fn meaning(word: &str) -> Option<Lifecycle> {
     }
 }
 
-/// The id of a workstream that is text, or an object that names itself.
+/// The id of a workstream: a string, or an object with an id.
 pub(super) fn id_of(value: &Placed) -> Option<String> {
     let named = || ["id", "workstream", "name"].iter().find_map(|key| value.get(key)?.text());
     value.text().or_else(named).map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Code fences: where they begin and end.
+//! Code fences: where they start and end.
 
 use super::Scan;
 use lockgate_engine::spec::code::ProblemCode;
@@ -6,18 +6,17 @@ use lockgate_engine::spec::reader::Report;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A block of code.
 #[derive(Clone, Debug)]
 pub(in crate::plan) struct Fence<'a> {
     /// The first word after the opening marks, such as `bash`.
     pub(in crate::plan) language: &'a str,
-    /// From the beginning of its first line to the end of its last.
+    /// From the start of its first line to the end of its last.
     pub(in crate::plan) whole: Range<usize>,
     /// The lines between the marks.
     pub(in crate::plan) body: Range<usize>,
 }
 
-/// The lines of a text from a place on, each with its line break.
+/// The lines of a text from a position on, each with its line break.
 pub(super) fn lines(source: &str, from: usize) -> Vec<Range<usize>> {
     let mut start = from;
     let mut lines = Vec::new();
@@ -28,7 +27,7 @@ pub(super) fn lines(source: &str, from: usize) -> Vec<Range<usize>> {
     lines
 }
 
-/// The first line of a fence.
+/// The opening line of a fence.
 pub(super) struct Opening<'a> {
     pub(super) mark: char,
     pub(super) length: usize,
@@ -41,7 +40,7 @@ impl<'a> Opening<'a> {
         let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
         let rest = line.trim_start_matches(mark);
         let length = line.len() - rest.len();
-        // With a backtick after it, it is inline code.
+        // A line with another backtick is inline code.
         if length < 3 || (mark == '`' && rest.contains('`')) {
             return None;
         }
@@ -49,7 +48,7 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// A line without its indentation and the signs of lists and quotations before its text.
+/// A line without its indentation and the markers of lists and quotations.
 pub(super) fn after_markers(line: &str) -> &str {
     let mut rest = line.trim_start();
     loop {
@@ -63,14 +62,14 @@ pub(super) fn after_markers(line: &str) -> &str {
     }
 }
 
-/// The mark and length of a line that can only end a fence.
+/// The mark and length of a line that can only close a fence.
 fn closing(line: &str) -> Option<(char, usize)> {
     let line = line.trim();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     (line.len() >= 3 && line.chars().all(|character| character == mark)).then_some((mark, line.len()))
 }
 
-/// How long the longest closing line after each line is, so that it is known at once whether a fence ends.
+/// The length of the longest closing line after each line, to check in constant time whether a fence is closed.
 pub(super) struct Closers {
     after: Vec<[usize; 2]>,
 }
@@ -96,13 +95,13 @@ impl Closers {
 }
 
 impl<'a> Scan<'a> {
-    /// Takes a fence that begins on this line; gives the line after it.
+    /// Reads a fence that starts on this line, and returns the line after it.
     pub(super) fn fence(&mut self, lines: &[Range<usize>], first: usize, opening: &Opening<'a>, report: &mut Report) -> usize {
         let source = self.source;
         let language = opening.language;
         let start = lines[first].start;
         let body = lines[first].end;
-        // Tags that the code itself shows.
+        // Tags within the code itself.
         let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, line) in lines.iter().enumerate().skip(first + 1) {
             let text = &source[line.clone()];
@@ -111,10 +110,10 @@ impl<'a> Scan<'a> {
                 return index + 1;
             }
             if let Some(name) = self.left_open(text, &mut shown) {
-                let message = format!("this code fence is still open where `</{name}>` stands; it is read as ending there");
+                let message = format!("this code fence is still open at `</{name}>`; it is read as ending there");
                 report
                     .warning(ProblemCode::UnclosedFence, &lines[first], message)
-                    .help("close it with a line that holds nothing but the same marks");
+                    .help("close it with a line that contains only the same marks");
                 self.fences.push(Fence { language, whole: start..line.start, body: body..line.start });
                 return index;
             }
@@ -122,7 +121,7 @@ impl<'a> Scan<'a> {
         lines.len()
     }
 
-    /// The name of a tag that was open before the fence and ends on this line of it.
+    /// The name of a tag that was open before the fence and is closed on this line of it.
     fn left_open<'l>(&self, line: &'l str, shown: &mut BTreeMap<&'l str, usize>) -> Option<&'l str> {
         let mut may_end = line.trim_start().starts_with("</");
         for part in line.split('<').skip(1) {

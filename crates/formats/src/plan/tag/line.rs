@@ -1,4 +1,4 @@
-//! The tags of lines outside fences.
+//! The tags on lines outside of fences.
 
 use super::fence::after_markers;
 use super::{Scan, Tag};
@@ -7,7 +7,7 @@ use lockgate_engine::spec::reader::Report;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How long the name is with which a text begins.
+/// The length of the tag name at the start of a text.
 pub(super) fn name_length(text: &str) -> usize {
     if !text.starts_with(|first: char| first.is_ascii_lowercase()) {
         return 0;
@@ -16,7 +16,7 @@ pub(super) fn name_length(text: &str) -> usize {
 }
 
 impl<'a> Scan<'a> {
-    /// Takes the rest of a line; gives where to go on, which is later where something runs over its end.
+    /// Scans the rest of a line, and returns where to continue: later than the end of the line if something extends past it.
     pub(super) fn line(&mut self, line: usize, rest: Range<usize>, report: &mut Report) -> usize {
         let source = self.source;
         let Range { start: from, end } = rest;
@@ -28,7 +28,7 @@ impl<'a> Scan<'a> {
             if let Some(span) = code.peek()
                 && span.start < found
             {
-                self.tell_of_code(found, report);
+                self.warn_about_code(found, report);
                 at = span.end;
                 continue;
             }
@@ -77,12 +77,12 @@ impl<'a> Scan<'a> {
         end.map(|end| start + 4 + end + 3)
     }
 
-    /// A task with a type in inline code is probably an example, and perhaps a task with odd quotes around it.
-    fn tell_of_code(&self, found: usize, report: &mut Report) {
+    /// Warns about a task with a type in inline code. It is probably an example, but may be a task with stray backticks.
+    fn warn_about_code(&self, found: usize, report: &mut Report) {
         let rest = &self.source[found..];
         if rest.starts_with("<task ") && rest.lines().next().is_some_and(|line| line.contains("type=")) {
-            let message = "this task stands in inline code, so it is read as text";
-            report.warning(ProblemCode::StrayTag, &(found..found + 5), message).help("take the backticks away if it is a task");
+            let message = "this task is in inline code, so it is read as text";
+            report.warning(ProblemCode::StrayTag, &(found..found + 5), message).help("remove the backticks if it is a task");
         }
     }
 
@@ -96,7 +96,7 @@ impl<'a> Scan<'a> {
         if length == 0 || !next.is_none_or(|next| next.is_whitespace() || matches!(next, '>' | '/')) {
             return None;
         }
-        // `Vec<task>` is no tag.
+        // `Vec<task>` is not a tag.
         if !closes && source[..start].ends_with(|before: char| before.is_alphanumeric() || before == '_') {
             return None;
         }
@@ -123,7 +123,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// How long the text is before the `>` of a tag. Another `<` or an empty line comes only where the tag has no end.
+/// The length of the text before the `>` of a tag. Another `<` or an empty line means that the tag is not closed.
 fn end_of_tag(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut line_is_empty = false;
@@ -141,12 +141,12 @@ fn end_of_tag(text: &str) -> Option<usize> {
         }
         line_is_empty = byte == b'\n' || (line_is_empty && byte.is_ascii_whitespace());
     }
-    // A quote that is never closed was forgotten.
+    // A quote that is never closed is ignored.
     let rest = text.split(['<', '\n']).next()?;
     quote.and_then(|_| rest.find('>'))
 }
 
-/// The inline code of a line: runs of backticks up to the next run of the same length.
+/// The ranges of inline code on a line: from a run of backticks to the next run of the same length.
 fn inline_code(line: &str) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (index, _) in line.match_indices('`') {

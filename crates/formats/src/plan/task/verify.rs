@@ -1,4 +1,4 @@
-//! How a task is checked: what is run, and what is prose.
+//! How a task is verified: commands and prose.
 
 use super::super::layout::Part;
 use super::super::text::unindented;
@@ -8,7 +8,7 @@ use lockgate_engine::spec::code::ProblemCode;
 use std::ops::Range;
 
 impl Reader<'_, '_> {
-    /// Takes a `<verify>`: `<automated>` and fences of a shell are commands, the rest is prose.
+    /// Reads a `<verify>`: `<automated>` and shell code fences are commands, the rest is prose.
     pub(super) fn verify(&mut self, part: &Part, verify: &mut Verify) {
         let tags = &self.markup.tags;
         let mut automated: Vec<Part> = Vec::new();
@@ -45,7 +45,7 @@ impl Reader<'_, '_> {
         append(&mut verify.prose, &unindented(&prose));
     }
 
-    /// Takes what stands in an `<automated>`.
+    /// Reads the content of an `<automated>`.
     pub(super) fn automated(&mut self, part: &Part, verify: &mut Verify) {
         let tag = &self.markup.tags[part.open];
         let place = tag.start..tag.end;
@@ -57,12 +57,12 @@ impl Reader<'_, '_> {
             let command = inline.unwrap_or(&command).to_owned();
             if command.is_empty() {
                 self.report
-                    .warning(ProblemCode::EmptyValue, &place, "`<automated>` holds no command")
-                    .help("write one, or remove it");
+                    .warning(ProblemCode::EmptyValue, &place, "`<automated>` contains no command")
+                    .help("add a command, or remove the tag");
             } else if command.starts_with("MISSING") {
-                // The format's own word for a test that an earlier plan is to write.
+                // The format uses this word for a test that an earlier plan will write.
                 self.report
-                    .warning(ProblemCode::EmptyValue, &place, "this check says that it is missing; it is read as prose")
+                    .warning(ProblemCode::EmptyValue, &place, "this check is marked as missing; it is read as prose")
                     .help("write the command that checks the task");
                 append(&mut verify.prose, &command);
             } else {
@@ -75,12 +75,8 @@ impl Reader<'_, '_> {
         if let Some(at) = command.find("&amp;") {
             let offset = self.source[from..].find("&amp;").unwrap_or(at);
             self.report
-                .warning(
-                    ProblemCode::InvalidValue,
-                    &(from + offset..from + offset + 5),
-                    "`&amp;` stands in a command, which runs as it is written",
-                )
-                .help("write `&`; a plan is not XML");
+                .warning(ProblemCode::InvalidValue, &(from + offset..from + offset + 5), "`&amp;` in a command is not unescaped")
+                .help("write `&`, because a plan is not XML");
         }
         let blank = self.source[from..].len() - self.source[from..].trim_start().len();
         let place = self.place(from + blank);

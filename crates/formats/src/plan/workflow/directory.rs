@@ -1,4 +1,4 @@
-//! Several plans as one workflow: a phase for each wave, in which plans run side by side unless one needs another.
+//! Several plans as one workflow: one phase per wave, in which plans run in parallel unless one depends on another.
 
 use super::super::{self as plan, PlanFile};
 use super::{assembled, commits, line_span, plan_id, safe, steps, with_parts};
@@ -11,38 +11,37 @@ use lockgate_engine::spec::workflow::{Phase, Workflow};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// A plan of a folder.
+/// A plan in a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanText<'t> {
-    /// What its file is called.
+    /// The name of its file.
     pub name: &'t str,
-    /// Its text.
     pub source: &'t str,
-    /// Whether it is done, so that it does not run and what depends on it need not wait.
+    /// Whether the plan is complete. It does not run then, and plans that depend on it need not wait.
     pub is_done: bool,
 }
 
-/// A plan among others.
+/// A plan and its position among the others.
 struct Member<'t> {
     file: PlanText<'t>,
     plan: PlanFile,
     id: String,
-    /// The phase that it belongs to, as a number that can be compared: `07.2` comes between `07` and `08`.
+    /// The number of its phase, in a comparable form: `07.2` is between `07` and `08`.
     stage: Vec<u64>,
     wave: u32,
-    /// Which plans it waits for.
+    /// The plans that it waits for.
     needs: Vec<usize>,
     report: Report,
     problems: Vec<Problem>,
 }
 
-/// Reads the plans of a folder as one workflow called `name`, and says everything that is odd about each.
+/// Reads the plans of a directory as one workflow called `name`, and reports everything unusual about each.
 pub fn read_directory(name: &str, files: &[PlanText<'_>]) -> Read {
     let (done, open): (Vec<&PlanText<'_>>, Vec<&PlanText<'_>>) = files.iter().partition(|file| file.is_done);
     let done: Vec<String> = done.into_iter().map(|file| member(file).id).collect();
     let mut members: Vec<Member<'_>> = open.into_iter().map(member).collect();
     members.sort_by(|one, other| one.stage.cmp(&other.stage).then_with(|| by_name(one, other)));
-    tell_of_namesakes(&mut members);
+    report_duplicates(&mut members);
     find_needs(&mut members, &done);
     settle_waves(&mut members);
     keep_apart(&mut members);
@@ -73,25 +72,25 @@ fn member<'t>(file: &PlanText<'t>) -> Member<'t> {
     Member { file: *file, plan, id, stage, wave, needs: Vec::new(), report: Report::default(), problems }
 }
 
-/// By the numbers of the plans, then by the names of the files.
+/// Compares plans by number, then by file name.
 fn by_name(one: &Member<'_>, other: &Member<'_>) -> Ordering {
     let number = |member: &Member<'_>| member.plan.frontmatter.plan.as_deref().and_then(|plan| plan.trim().parse::<u64>().ok());
     (number(one), one.file.name).cmp(&(number(other), other.file.name))
 }
 
-/// Two plans with one id would share their tasks.
-fn tell_of_namesakes(members: &mut [Member<'_>]) {
+/// Reports plans with the same id, because they would share tasks.
+fn report_duplicates(members: &mut [Member<'_>]) {
     for index in 1..members.len() {
         let id = members[index].id.clone();
         if let Some(first) = members[..index].iter().find(|member| member.id == id).map(|member| member.file.name.to_owned()) {
             let span = line_of_key(&members[index], "plan");
-            let message = format!("this is plan {id}, and so is {}", shown(&first));
-            members[index].report.error(ProblemCode::DuplicateId, &span, message).help("give each a number of its own");
+            let message = format!("plan id {id} is also used by {}", shown(&first));
+            members[index].report.error(ProblemCode::DuplicateId, &span, message).help("give each plan a unique number");
         }
     }
 }
 
-/// Finds the plans that each one waits for. Those of other folders are taken for done.
+/// Finds the plans that each one waits for. Plans outside this directory are assumed to be complete.
 fn find_needs(members: &mut [Member<'_>], done: &[String]) {
     let ids: Vec<String> = members.iter().map(|member| member.id.clone()).collect();
     for (index, member) in members.iter_mut().enumerate() {
@@ -100,7 +99,7 @@ fn find_needs(members: &mut [Member<'_>], done: &[String]) {
         for wanted in &member.plan.frontmatter.depends_on {
             let name = wanted.trim().trim_end_matches(".md");
             let name = safe(name.strip_suffix("-PLAN").unwrap_or(name));
-            // Within a phase the number of the plan is enough.
+            // Within a phase, the number of the plan is enough.
             let stage = member.id.rsplit_once('-').map(|(stage, _)| format!("{stage}-{name}"));
             match ids.iter().position(|id| *id == name || Some(id) == stage.as_ref()) {
                 Some(other) if other == index => {
@@ -114,25 +113,25 @@ fn find_needs(members: &mut [Member<'_>], done: &[String]) {
         }
         if !elsewhere.is_empty() {
             let names = elsewhere.join(", ");
-            let message = format!("this plan depends on {names}, which this folder does not hold; it is taken for done");
-            let help = "run it before, or put it into this folder";
+            let message = format!("this plan depends on {names}, not found in this directory; assuming it is complete");
+            let help = "run it first, or move it to this directory";
             member.report.warning(ProblemCode::UnknownTask, &span, message).help(help);
         }
     }
 }
 
-/// Gives each plan the wave after those that it needs where it says none, and tells of orders that cannot be kept.
+/// Assigns a wave to each plan without one, after its dependencies, and reports impossible orders.
 fn settle_waves(members: &mut [Member<'_>]) {
     for index in 0..members.len() {
         if let Some(round) = cycle(members, index) {
             let span = line_of_key(&members[index], "depends_on");
             let names: Vec<&str> = round.iter().map(|at| members[*at].id.as_str()).collect();
-            let message = format!("these plans wait for each other: {}", names.join(" → "));
+            let message = format!("these plans depend on each other: {}", names.join(" → "));
             members[index].report.error(ProblemCode::DependencyCycle, &span, message).help("remove one of the dependencies");
             return;
         }
     }
-    // Without a cycle this ends after as many rounds as there are plans.
+    // Without a cycle, this converges after at most one round per plan.
     for _ in 0..members.len() {
         for index in 0..members.len() {
             let stage = &members[index].stage;
@@ -147,7 +146,7 @@ fn settle_waves(members: &mut [Member<'_>]) {
         let late = members[index].needs.iter().copied().find(|need| place(&members[*need]) > place(&members[index]));
         if let Some(late) = late {
             let (span, id) = (line_of_key(&members[index], "depends_on"), members[late].id.clone());
-            let message = format!("plan {id}, on which this one depends, is in a later wave");
+            let message = format!("this plan depends on plan {id}, which is in a later wave");
             members[index].report.error(ProblemCode::PhaseOrder, &span, message).help("give this plan a later `wave`");
         }
     }
@@ -157,21 +156,21 @@ fn place<'m>(member: &'m Member<'_>) -> (&'m [u64], u32) {
     (&member.stage, member.wave)
 }
 
-/// The way from a plan back to itself, where there is one.
+/// The path from a plan back to itself, if there is one.
 fn cycle(members: &[Member<'_>], start: usize) -> Option<Vec<usize>> {
     let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
     let mut open = vec![start];
     while let Some(at) = open.pop() {
         for need in &members[at].needs {
             if *need == start {
-                let mut way = vec![start];
+                let mut path = vec![start];
                 let mut here = at;
                 while here != start {
-                    way.insert(1, here);
+                    path.insert(1, here);
                     here = came_from[&here];
                 }
-                way.push(start);
-                return Some(way);
+                path.push(start);
+                return Some(path);
             }
             if !came_from.contains_key(need) {
                 came_from.insert(*need, at);
@@ -182,7 +181,7 @@ fn cycle(members: &[Member<'_>], start: usize) -> Option<Vec<usize>> {
     None
 }
 
-/// Plans of one wave that change the same files, or whose changes are committed, follow each other.
+/// Plans of one wave that change the same files, or whose changes are committed, run one after another.
 fn keep_apart(members: &mut [Member<'_>]) {
     for index in 0..members.len() {
         for before in 0..index {
@@ -197,15 +196,15 @@ fn keep_apart(members: &mut [Member<'_>]) {
             let id = members[before].id.clone();
             if let Some(file) = shared {
                 let span = line_of_key(&members[index], "files_modified");
-                let message = format!("plan {id} of the same wave changes {} too; this one waits for it", shown(&file));
-                members[index].report.warning(ProblemCode::InvalidValue, &span, message).help("put them into different waves");
+                let message = format!("plan {id} in the same wave also changes {}; this plan waits for it", shown(&file));
+                members[index].report.warning(ProblemCode::InvalidValue, &span, message).help("move one of them to another wave");
             }
             members[index].needs.push(before);
         }
     }
 }
 
-/// Whether one plan waits for another, over others too.
+/// Whether one plan waits for another, directly or indirectly.
 fn waits_for(members: &[Member<'_>], one: usize, other: usize) -> bool {
     let (mut open, mut seen) = (vec![one], vec![one]);
     while let Some(at) = open.pop() {
@@ -222,7 +221,7 @@ fn waits_for(members: &[Member<'_>], one: usize, other: usize) -> bool {
     false
 }
 
-/// The waves in order, each with the phase that it becomes.
+/// The waves in order, each with its phase.
 fn waves(members: &[Member<'_>]) -> Vec<(PhaseId, Vec<usize>)> {
     let mut order: Vec<usize> = (0..members.len()).collect();
     order.sort_by(|one, other| place(&members[*one]).cmp(&place(&members[*other])).then(one.cmp(other)));
@@ -247,7 +246,7 @@ fn phase_of(phase: &PhaseId, wave: &[usize], members: &mut [Member<'_>]) -> Phas
         let prefix = format!("{}-", member.id);
         made.push((index, steps::steps(member.file.source, &member.plan, &member.id, phase, &prefix, &mut member.report)));
     }
-    // A plan may end with more than its last task: a check once more, or a person who looks.
+    // After its last task, a plan may have another check or a verification by a person.
     let last = |made: &[(usize, steps::Steps)], plan: usize| {
         let steps = made.iter().find(|(index, _)| *index == plan).map(|(_, steps)| steps)?;
         steps.tasks.last().map(|task| task.id.clone())
@@ -264,7 +263,7 @@ fn phase_of(phase: &PhaseId, wave: &[usize], members: &mut [Member<'_>]) -> Phas
     Phase { name: Some(format!("{phase}: {}", names.join(", "))), ..assembled(phase.clone(), plans) }
 }
 
-/// The line of the frontmatter that a key stands on; the first line where it has none.
+/// The line of a key in the frontmatter; the first line if it has none.
 fn line_of_key(member: &Member<'_>, key: &str) -> std::ops::Range<usize> {
     let is_it = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
     let line = member.file.source.lines().position(is_it).map_or(1, |line| line + 1);

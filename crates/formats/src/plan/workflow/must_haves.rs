@@ -1,4 +1,4 @@
-//! Gates out of what must hold when a plan is done: files that are there and say what they must.
+//! Gates from the `must_haves` of a plan: files that must exist, and what they must contain.
 
 use super::super::{Artifact, KeyLink, PlanFile};
 use super::shell::{is_under_root, literal, quoted};
@@ -7,10 +7,10 @@ use lockgate_engine::spec::workflow::{Gate, OnFail};
 use lockgate_engine::words::counted;
 use std::time::Duration;
 
-/// How long looking at one file may take.
+/// The timeout for checking one file.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The gates of a plan, and what cannot be checked, in words.
+/// The gates of a plan, and descriptions of what cannot be checked.
 pub(super) fn gates(plan: &PlanFile, prefix: &str) -> (Vec<Gate>, Vec<String>) {
     let must = &plan.frontmatter.must_haves;
     let (mut gates, mut unchecked) = (Vec::new(), Vec::new());
@@ -27,21 +27,21 @@ pub(super) fn gates(plan: &PlanFile, prefix: &str) -> (Vec<Gate>, Vec<String>) {
                 &looks_for(link, pattern),
                 format!("{} matches {pattern}", link.from),
             )),
-            None => unchecked.push(format!("{} is connected with {} ({})", link.from, link.to, link.via)),
+            None => unchecked.push(format!("{} is connected to {} ({})", link.from, link.to, link.via)),
         }
     }
     (gates, unchecked)
 }
 
-/// What is wrong may be the plan, so a person decides.
+/// On failure, a person decides, because the plan itself may be wrong.
 fn gate(id: String, command: &str, says: String) -> Gate {
     let title = Some(says.replace(char::is_control, " "));
     Gate { timeout: Some(LIMIT), on_fail: OnFail::Ask, title, ..Gate::new(GateId::new(id), literal(command)) }
 }
 
-/// What the plan says about a file, in words.
+/// The requirements on a file, in words.
 fn artifact_says(artifact: &Artifact) -> String {
-    let mut says = format!("{} is there", artifact.path);
+    let mut says = format!("{} exists", artifact.path);
     for text in artifact.contains.iter().filter(|text| !text.is_empty()) {
         says += &format!(", contains {text}");
     }
@@ -53,14 +53,14 @@ fn artifact_says(artifact: &Artifact) -> String {
 
 fn looks_at(artifact: &Artifact) -> String {
     let mut command = format!("f={}\n", quoted(&format!("./{}", artifact.path)));
-    command += &or_say("test -e \"$f\"", &format!("{} is not there", artifact.path));
+    command += &or_say("test -e \"$f\"", &format!("{} does not exist", artifact.path));
     for text in artifact.contains.iter().filter(|text| !text.is_empty()) {
         let word = quoted(text);
         let found = format!("grep -rqF -e {word} -- \"$f\" || grep -rqE -e {word} -- \"$f\" 2>/dev/null");
         command += &or_say(&found, &format!("{} does not contain {text}", artifact.path));
     }
     if let Some(least) = artifact.min_lines {
-        // A last line without an end counts too.
+        // A last line without a line break counts too.
         let enough = format!("test \"$(grep -c '' <\"$f\")\" -ge {least}");
         command += &or_say(&enough, &format!("{} has fewer than {}", artifact.path, counted(least, "line")));
     }
@@ -70,7 +70,7 @@ fn looks_at(artifact: &Artifact) -> String {
 fn looks_for(link: &KeyLink, pattern: &str) -> String {
     let (file, word) = (quoted(&format!("./{}", link.from)), quoted(pattern));
     let mut command = format!("f={file}\n");
-    command += &or_say("test -e \"$f\"", &format!("{} is not there", link.from));
+    command += &or_say("test -e \"$f\"", &format!("{} does not exist", link.from));
     let found = format!("grep -rqE -e {word} -- \"$f\" 2>/dev/null || grep -rqP -e {word} -- \"$f\" 2>/dev/null");
     command + &or_say(&found, &format!("nothing in {} matches {pattern} ({} to {})", link.from, link.via, link.to))
 }
@@ -80,7 +80,7 @@ fn or_say(command: &str, why: &str) -> String {
     format!("{command} || {{ printf '%s\\n' {why} >&2; exit 1; }}\n")
 }
 
-/// Whether a link begins at a file, as far as the plan says: real ones name components and services there too.
+/// Whether a link starts at a file of the plan. Real plans also name components and services there.
 fn is_file_of(plan: &PlanFile, from: &str) -> bool {
     let known = plan.frontmatter.must_haves.artifacts.iter().map(|artifact| &artifact.path);
     let mut known = known.chain(&plan.frontmatter.files_modified).chain(plan.tasks.iter().flat_map(|task| &task.files));

@@ -1,17 +1,17 @@
-//! Commands that a shell takes as they stand in the plan.
+//! Runs shell commands from a plan unchanged.
 
 use lockgate_engine::spec::workflow::{FIRST_CHECK_STATUS, NUMBERED_CHECKS};
 use lockgate_engine::template::{self, Escape};
 
-/// One command for several, each of which must succeed: the shell stops at the first line, and at the first member of a pipe,
-/// that fails. What looks like a template of ours is none.
+/// Combines commands that must all succeed: the shell stops at the first line, or the first command of a pipe, that fails. Template
+/// expressions in the commands are escaped.
 pub(super) fn all_of<'c>(commands: impl IntoIterator<Item = &'c str>) -> Option<String> {
     let commands: Vec<&str> = commands.into_iter().collect();
     let joined = match commands.as_slice() {
         [] => return None,
         [one] => with_its_pipes(one),
-        // A command may end with a comment or a here document, so what follows begins on a line of its own.
-        many => (FIRST_CHECK_STATUS..).zip(many).fold(tell_which(), |all, (status, one)| {
+        // A command may end with a comment or a here-document, so the next one starts on a new line.
+        many => (FIRST_CHECK_STATUS..).zip(many).fold(report_failed_command(), |all, (status, one)| {
             let status = status.min(FIRST_CHECK_STATUS + NUMBERED_CHECKS as i32 - 1);
             format!("{all}\ncheck={} status={status}\n(\n{}\n)", quoted(one), with_its_pipes(one))
         }),
@@ -19,30 +19,30 @@ pub(super) fn all_of<'c>(commands: impl IntoIterator<Item = &'c str>) -> Option<
     Some(literal(&joined))
 }
 
-/// Says which of several commands failed: in words for people, and by the status that it ends with.
-fn tell_which() -> String {
+/// Reports which of several commands failed: as a message for people, and by the exit status.
+fn report_failed_command() -> String {
     r#"trap 's=$?; test "$s" = 0 || { printf "%s\n" "this check failed: $check (exit code $s)" >&2; exit "$status"; }' EXIT"#
         .to_owned()
 }
 
-/// Where the pipes of a command lead.
+/// How the pipes of a command affect its exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pipes {
-    /// None of them hides whether what stands before it succeeded, as far as can be told.
+    /// As far as can be detected, no pipe hides the failure of a command before it.
     Plain,
-    /// All of them only shorten or copy what people see.
+    /// All pipes only shorten or copy the output.
     ShortenOnly,
-    /// The last one does, and others look for something: what did not find it may be what is wanted.
+    /// The last pipe shortens the output, and others search it: a search without a match may be intended.
     Mixed(&'static str),
-    /// The last one cuts off something that never ends by itself, and so always fails.
+    /// The last pipe cuts off a command that never ends by itself, so that command always fails.
     Endless(&'static str),
 }
 
-/// Finds out where the pipes of a command lead, outside quotes.
+/// Classifies the pipes of a command, outside of quotes.
 pub(super) fn pipes(command: &str) -> Pipes {
-    /// What reads to the end, succeeds whatever it reads, and says nothing about it.
+    /// Commands that read to the end and always succeed, so they say nothing about their input.
     const SHORTEN: [&str; 4] = ["head", "tail", "tee", "cat"];
-    /// What never ends by itself must be cut off by whoever reads it.
+    /// Commands that never end by themselves, so their reader must cut them off.
     const ENDLESS: [&str; 6] = ["yes", "/dev/urandom", "/dev/zero", "watch", "dev", "serve"];
     let (mut quote, mut before, mut into) = (None, ' ', Vec::new());
     let mut signs = command.char_indices().peekable();
@@ -67,7 +67,7 @@ pub(super) fn pipes(command: &str) -> Pipes {
     let is_endless =
         command.split_whitespace().any(|word| ENDLESS.iter().any(|endless| word.trim_start_matches('<') == *endless));
     match (into.iter().all(|word| shortens(word).is_some()), into.last().and_then(shortens)) {
-        // A quote without an end is something that this does not understand.
+        // An unclosed quote is not understood.
         _ if quote.is_some() => Pipes::Plain,
         (_, Some(last)) if is_endless => Pipes::Endless(last),
         (true, Some(_)) => Pipes::ShortenOnly,
@@ -76,10 +76,10 @@ pub(super) fn pipes(command: &str) -> Pipes {
     }
 }
 
-/// A command whose pipes fail only when something went wrong in them.
+/// Wraps a command so that its pipes only fail if something in them went wrong.
 ///
-/// `head` and `grep -q` read to the end: otherwise a command that prints more than is wanted would be killed, and so have failed.
-/// What never ends by itself is meant to be killed.
+/// `head` and `grep -q` read to the end: otherwise a command with more output would be killed, and would count as failed.
+/// Commands that never end by themselves are meant to be killed.
 fn with_its_pipes(command: &str) -> String {
     const HEAD: &str = "head() { s=0; command head \"$@\" || s=$?; \
 for a do case $a in -*|[0-9]*) ;; *) return $s ;; esac; done; cat >/dev/null; return $s; }";
@@ -100,21 +100,21 @@ case \" $* \" in *' -q'*|*' -'[!-]*q*|*' --quiet'*|*' --silent'*) if test -p /de
     lines.join("\n")
 }
 
-/// A command in which nothing is filled in.
+/// Escapes template expressions in a command.
 pub(super) fn literal(command: &str) -> String {
     if template::roots(command, Escape::Shell).is_empty() && template::check_shell(command).is_ok() {
         return command.to_owned();
     }
-    // The shell puts the braces together again, when nothing looks for templates any more.
+    // The shell joins the braces again, after templates have been expanded.
     format!("eval {}", quoted(command).replace("{{", r#"{'"{"'"#))
 }
 
-/// A text as one word of a shell.
+/// Quotes a text as one shell word.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Whether a path leads to one place under the root.
+/// Whether a path stays inside the root.
 pub(super) fn is_under_root(path: &str) -> bool {
     let odd = |sign: char| sign.is_control() || matches!(sign, '*' | '?' | '\\');
     !path.is_empty() && !path.starts_with(['/', '~', '-']) && !path.contains(odd) && !path.split('/').any(|part| part == "..")
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
+    #[expect(clippy::disallowed_methods, reason = "only a shell shows how it runs a command")]
     fn a_command_fails_if_the_command_before_its_pipe_fails() {
         for (command, succeeds) in [
             ("false | tail -1", false),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_methods, reason = "only a shell can tell what it makes of a command")]
+    #[expect(clippy::disallowed_methods, reason = "only a shell shows how it runs a command")]
     fn the_exit_status_says_which_of_several_commands_failed() {
         let status = |commands: &[&str]| {
             let run = all_of(commands.iter().copied()).expect("commands");

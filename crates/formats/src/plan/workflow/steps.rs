@@ -1,43 +1,42 @@
-//! The tasks of one plan, its gates, and what a person finds out at its end.
+//! The tasks of one plan, its gates, and what a person verifies at the end.
 
 use super::super::{PlanFile, PlanGate, PlanTask, PlanTaskKind, Rating};
 use super::prompt::{PromptContext, prompt};
 use super::shell::Pipes;
-use super::{CHECK_LIMIT, commits, line_span, must_haves, question, shell, told};
+use super::{CHECK_LIMIT, commits, line_span, must_haves, non_empty, question, shell};
 use lockgate_engine::id::{PhaseId, TaskId};
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::reader::{Report, settle_redo};
 use lockgate_engine::spec::workflow::{AgentWork, Commit, Gate, Prompt, Task, Until, UntilCondition, Work};
 
-/// How often an agent does a task whose checks do not succeed.
+/// The number of attempts for a task whose checks fail.
 const ROUNDS: u32 = 3;
 
-/// What a plan is made of.
+/// The parts of a plan.
 pub(super) struct Steps {
-    /// One for each task of the plan, each needing the one before.
+    /// One for each task of the plan; each needs the previous one.
     pub(super) tasks: Vec<Task>,
-    /// What must hold when they are done.
+    /// What must be true when the tasks are done.
     pub(super) gates: Vec<Gate>,
-    /// What a person has not been asked about by then.
+    /// What no person has been asked about yet.
     pub(super) owed: Owed,
 }
 
-/// What nothing but a person can find out.
+/// What only a person can verify.
 #[derive(Default)]
 pub(super) struct Owed {
-    /// The tasks that it is about.
     pub(super) names: Vec<String>,
-    /// How to find out.
+    /// How to verify it.
     pub(super) steps: Vec<String>,
 }
 
-/// Makes the tasks of a plan, whose ids begin with `prefix`.
+/// Creates the tasks of a plan, with ids that start with `prefix`.
 pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, prefix: &str, report: &mut Report) -> Steps {
     let (gates, unchecked) = must_haves::gates(plan, prefix);
     let last_verify = plan.tasks.iter().rposition(|task| task.kind == PlanTaskKind::Verify);
     let (mut tasks, mut owed) = (Vec::<Task>::new(), Owed::default());
     for (index, task) in plan.tasks.iter().enumerate() {
-        tell_of_pipes(source, task, report);
+        warn_about_pipes(source, task, report);
         let work = match task.kind {
             PlanTaskKind::Auto => {
                 owe(&mut owed, task);
@@ -73,7 +72,7 @@ pub(super) fn steps(source: &str, plan: &PlanFile, id: &str, phase: &PhaseId, pr
     Steps { tasks, gates, owed }
 }
 
-/// Adds a task that needs the one before. Issues at a question go back to `again`, else to the nearest work.
+/// Appends a task that needs the previous one. Issues found at a question redo the task `again`, or else the nearest work.
 fn follow(tasks: &mut Vec<Task>, name: String, task: Task, again: Option<TaskId>) {
     let needs = tasks.last().map(|before| before.id.clone()).into_iter().collect();
     tasks.push(Task { name: Some(name), needs, ..task });
@@ -81,22 +80,22 @@ fn follow(tasks: &mut Vec<Task>, name: String, task: Task, again: Option<TaskId>
     settle_redo(tasks, last, again.into_iter().collect(), None);
 }
 
-/// What comes between a task of an agent and the next one: the checks of a tracer once more, since the others build on it, and a person where
-/// the plan wants one in any case.
+/// Adds tasks after an agent's task: the checks of a tracer again, because the other tasks build on it, and a person if the plan requires
+/// one.
 fn after_work(source: &str, task: &PlanTask, prefix: &str, tasks: &mut Vec<Task>, owed: &mut Owed, report: &mut Report) {
     if task.tracer {
         for (number, check) in (1..).zip(task.verify.commands.iter().chain(&task.verification.commands)) {
             let Some(run) = shell::all_of([check.command.as_str()]) else { continue };
             let id = extra_id(prefix, task, &format!("tracer-{number}"));
             let again = Task { timeout: Some(CHECK_LIMIT), ..Task::new(id, Work::Run(run)) };
-            follow(tasks, format!("{}: its check once more", task.name), again, None);
+            follow(tasks, format!("{}: check again", task.name), again, None);
         }
     }
     if task.gate == PlanGate::BlockingHuman {
         let found = std::mem::take(owed).steps;
         let asked = question::after_work(source, task, found, report);
         let looked = Task::new(extra_id(prefix, task, "look"), Work::Checkpoint(Box::new(asked)));
-        follow(tasks, format!("{}: a person looks", task.name), looked, Some(task_id(prefix, task)));
+        follow(tasks, format!("{}: review by a person", task.name), looked, Some(task_id(prefix, task)));
     }
 }
 
@@ -104,30 +103,32 @@ fn extra_id(prefix: &str, task: &PlanTask, what: &str) -> TaskId {
     TaskId::new(format!("{prefix}task-{}-{what}", task.number))
 }
 
-/// What a person finds out about the plan as a whole.
+/// What a person verifies about the plan as a whole.
 fn of_the_whole(plan: &PlanFile, unchecked: &[String]) -> Vec<String> {
     let must = &plan.frontmatter.must_haves;
     let mut steps: Vec<String> = must.truths.iter().chain(unchecked).cloned().collect();
     let exporting = must.artifacts.iter().filter(|artifact| !artifact.exports.is_empty());
     steps.extend(exporting.map(|artifact| format!("{} exports {}", artifact.path, artifact.exports.join(", "))));
-    steps.extend(told(&plan.verification).map(|text| format!("The plan is verified so: {text}")));
-    steps.extend(told(&plan.success_criteria).map(|text| format!("The plan has succeeded when: {text}")));
+    steps.extend(non_empty(&plan.verification).map(|text| format!("Verification of the plan: {text}")));
+    steps.extend(non_empty(&plan.success_criteria).map(|text| format!("Success criteria of the plan: {text}")));
     steps
 }
 
-/// Tells of commands whose end says nothing about what they check.
-fn tell_of_pipes(source: &str, task: &PlanTask, report: &mut Report) {
+/// Warns about commands whose exit status does not depend on what they check.
+fn warn_about_pipes(source: &str, task: &PlanTask, report: &mut Report) {
     for check in task.verify.commands.iter().chain(&task.verification.commands) {
         let (last, message) = match shell::pipes(&check.command) {
             Pipes::Plain | Pipes::ShortenOnly => continue,
             Pipes::Mixed(last) => {
-                (last, "this check fails when any command of its pipe does, also a `grep` that finds nothing".to_owned())
+                (last, "this check fails if any command in its pipe fails, including a `grep` without a match".to_owned())
             }
-            Pipes::Endless(last) => (last, format!("this check succeeds whenever `{last}` does, whatever comes before the pipe")),
+            Pipes::Endless(last) => {
+                (last, format!("this check succeeds whenever `{last}` succeeds, even if a command before it fails"))
+            }
         };
         report
             .warning(ProblemCode::InvalidValue, &line_span(source, check.place.line), message)
-            .help(format!("leave out `| {last}`, or check what is wanted by itself"));
+            .help(format!("remove `| {last}`, or check the result in a separate command"));
     }
 }
 
@@ -135,11 +136,11 @@ fn task_id(prefix: &str, task: &PlanTask) -> TaskId {
     TaskId::new(format!("{prefix}task-{}", task.number))
 }
 
-/// What the plan says about a task for people, and no command checks.
+/// What the plan says about a task and no command checks.
 fn owe(owed: &mut Owed, task: &PlanTask) {
     let costly = task.reversibility.as_ref().filter(|undoing| undoing.rating == Rating::Costly);
-    let costly = costly.map(|undoing| format!("undoing it is costly: {}", undoing.text));
-    let said = [told(&task.done), told(&task.verify.prose), told(&task.verification.prose), costly];
+    let costly = costly.map(|undoing| format!("costly to undo: {}", undoing.text));
+    let said = [non_empty(&task.done), non_empty(&task.verify.prose), non_empty(&task.verification.prose), costly];
     let steps: Vec<String> = said.into_iter().flatten().map(|text| format!("{}: {text}", task.name)).collect();
     if !steps.is_empty() {
         owed.names.push(task.name.clone());

@@ -117,9 +117,9 @@ fn a_plan_becomes_a_phase_with_sequential_tasks() {
     let (workflow, problems) = read(PLAN);
     let phase = &workflow.phases[0];
     assert_eq!((workflow.name.as_str(), phase.id.as_str(), workflow.phases.len()), ("08-login plan 08-01", "08-01", 1));
-    let told: Vec<_> = phase.tasks.iter().map(|task| (task.id.as_str(), task.work.word(), task.needs.len())).collect();
+    let summary: Vec<_> = phase.tasks.iter().map(|task| (task.id.as_str(), task.work.word(), task.needs.len())).collect();
     assert_eq!(
-        told,
+        summary,
         [
             ("task-1", "agent", 0),
             ("task-2", "decision", 1),
@@ -140,7 +140,7 @@ fn a_plan_becomes_a_phase_with_sequential_tasks() {
 #[test]
 fn the_prompt_contains_everything_that_the_plan_says_about_the_task() {
     let (workflow, _) = read(PLAN);
-    let told = filled(prompt(&workflow.phases[0].tasks[0]), &json!({}));
+    let prompt_text = filled(prompt(&workflow.phases[0].tasks[0]), &json!({}));
     for part in [
         "# Build it",
         "task 1 of 6 of plan 08-01",
@@ -155,18 +155,18 @@ fn the_prompt_contains_everything_that_the_plan_says_about_the_task() {
         "CHECKPOINT REACHED",
         "Do not commit",
     ] {
-        assert!(told.contains(part), "{part} is missing in {told}");
+        assert!(prompt_text.contains(part), "{part} is missing in {prompt_text}");
     }
-    assert_eq!(crate::handover::parse(&told), None);
+    assert_eq!(crate::handover::parse(&prompt_text), None);
 }
 
 #[test]
 fn the_prompt_contains_earlier_decisions_and_upcoming_checkpoints() {
     let (workflow, _) = read(PLAN);
     let template = prompt(&workflow.phases[0].tasks[2]);
-    let told = filled(template, &json!({"outputs": {"08-01": {"task-2": {"option": "pg", "label": "PostgreSQL"}}}}));
-    assert!(told.contains("A person was asked: Which store?\nThe answer: pg (PostgreSQL)"), "{told}");
-    assert!(told.contains("Prepare that:\n\nStart the server."), "{told}");
+    let prompt_text = filled(template, &json!({"outputs": {"08-01": {"task-2": {"option": "pg", "label": "PostgreSQL"}}}}));
+    assert!(prompt_text.contains("A person was asked: Which store?\nThe answer: pg (PostgreSQL)"), "{prompt_text}");
+    assert!(prompt_text.contains("Prepare this:\n\nStart the server."), "{prompt_text}");
     assert!(!filled(template, &json!({})).contains("A person was asked"));
 }
 
@@ -240,7 +240,7 @@ fn plan(number: &str, head: &str, action: &str) -> String {
     )
 }
 
-fn folder(plans: &[(&str, &str)]) -> Read {
+fn directory(plans: &[(&str, &str)]) -> Read {
     let sources: Vec<(String, String)> =
         plans.iter().map(|(number, head)| (format!("08-{number}-PLAN.md"), plan(number, head, "x"))).collect();
     let texts: Vec<PlanText<'_>> = sources.iter().map(|(name, source)| PlanText { name, source, is_done: false }).collect();
@@ -249,7 +249,7 @@ fn folder(plans: &[(&str, &str)]) -> Read {
 
 #[test]
 fn plans_of_a_wave_run_in_parallel_unless_one_depends_on_another() {
-    let read = folder(&[
+    let read = directory(&[
         ("03", "wave: 2\ndepends_on: [\"08-01\"]\n"),
         ("01", "wave: 1\n"),
         ("02", "wave: 1\n"),
@@ -257,7 +257,7 @@ fn plans_of_a_wave_run_in_parallel_unless_one_depends_on_another() {
         ("05", "depends_on: [08-04-PLAN.md]\n"),
     ]);
     let workflow = read.workflow.unwrap_or_else(|| panic!("{:?}", read.problems));
-    let told: Vec<(&str, Vec<String>)> = workflow
+    let summary: Vec<(&str, Vec<String>)> = workflow
         .phases
         .iter()
         .map(|phase| {
@@ -267,13 +267,13 @@ fn plans_of_a_wave_run_in_parallel_unless_one_depends_on_another() {
             (phase.id.as_str(), phase.tasks.iter().map(task).collect())
         })
         .collect();
-    assert_eq!(told[0].0, "wave-1");
-    assert_eq!(told[0].1, ["08-01-task-1 ", "08-01-task-2 08-01-task-1", "08-02-task-1 ", "08-02-task-2 08-02-task-1"]);
+    assert_eq!(summary[0].0, "wave-1");
+    assert_eq!(summary[0].1, ["08-01-task-1 ", "08-01-task-2 08-01-task-1", "08-02-task-1 ", "08-02-task-2 08-02-task-1"]);
     assert_eq!(
-        told[1].1,
+        summary[1].1,
         ["08-03-task-1 ", "08-03-task-2 08-03-task-1", "08-04-task-1 08-03-task-2", "08-04-task-2 08-04-task-1"]
     );
-    assert_eq!((told[2].0, told.len()), ("wave-3", 3));
+    assert_eq!((summary[2].0, summary.len()), ("wave-3", 3));
     let end = workflow.phases[0].checkpoint.as_ref().expect("a checkpoint");
     assert!(matches!(&end.question, Some(Question::Verify(asked)) if asked.steps == ["08-01: a: d", "08-02: a: d"]), "{end:?}");
     assert_eq!(read.problems.len(), 1);
@@ -288,48 +288,48 @@ fn plans_that_change_the_same_files_or_commit_run_sequentially() {
         workflow.phases[0].tasks[2].needs.iter().map(|need| need.as_str().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
-        needs(folder(&[("01", "wave: 1\nfiles_modified: [a]\n"), ("02", "wave: 1\nfiles_modified: [a]\n")])),
+        needs(directory(&[("01", "wave: 1\nfiles_modified: [a]\n"), ("02", "wave: 1\nfiles_modified: [a]\n")])),
         ["08-01-task-2"]
     );
-    assert_eq!(needs(folder(&[("01", "wave: 1\ncommits: true\n"), ("02", "wave: 1\n")])), ["08-01-task-2"]);
-    assert!(needs(folder(&[("01", "wave: 1\nfiles_modified: [a]\n"), ("02", "wave: 1\nfiles_modified: [b]\n")])).is_empty());
+    assert_eq!(needs(directory(&[("01", "wave: 1\ncommits: true\n"), ("02", "wave: 1\n")])), ["08-01-task-2"]);
+    assert!(needs(directory(&[("01", "wave: 1\nfiles_modified: [a]\n"), ("02", "wave: 1\nfiles_modified: [b]\n")])).is_empty());
 }
 
 #[test]
 fn impossible_plan_orders_are_errors_with_positions() {
-    let told = |read: Read| {
+    let first_error = |read: Read| {
         assert!(read.workflow.is_none());
         let error = read.problems.into_iter().find(|problem| problem.severity == Severity::Error).expect("an error");
         (error.file.unwrap_or_default(), error.line, error.message)
     };
     assert_eq!(
-        told(folder(&[("01", "wave: 1\ndepends_on: [02]\n"), ("02", "wave: 1\ndepends_on: [08-01]\n")])),
-        ("08-01-PLAN.md".to_owned(), 6, "these plans wait for each other: 08-01 → 08-02 → 08-01".to_owned())
+        first_error(directory(&[("01", "wave: 1\ndepends_on: [02]\n"), ("02", "wave: 1\ndepends_on: [08-01]\n")])),
+        ("08-01-PLAN.md".to_owned(), 6, "these plans depend on each other: 08-01 → 08-02 → 08-01".to_owned())
     );
     assert_eq!(
-        told(folder(&[("01", "wave: 1\ndepends_on: [02]\n"), ("02", "wave: 2\n")])).2,
-        "plan 08-02, on which this one depends, is in a later wave"
+        first_error(directory(&[("01", "wave: 1\ndepends_on: [02]\n"), ("02", "wave: 2\n")])).2,
+        "this plan depends on plan 08-02, which is in a later wave"
     );
     let text = plan("01", "", "x");
     let same = ["a.md", "b.md"].map(|name| PlanText { name, source: &text, is_done: false });
-    assert_eq!(told(read_directory("all", &same)).2, "this is plan 08-01, and so is a.md");
+    assert_eq!(first_error(read_directory("all", &same)).2, "plan id 08-01 is also used by a.md");
 }
 
 #[test]
 fn plan_level_text_reaches_people_and_agents() {
-    let whole = "<verification>All pages load</verification>\n<success_criteria>Nobody waits</success_criteria>\n\
-                 <threat_model>Somebody guesses</threat_model>\n<output>";
+    let whole = "<verification>All pages load</verification>\n<success_criteria>No one waits</success_criteria>\n\
+                 <threat_model>An attacker guesses</threat_model>\n<output>";
     let source = PLAN.replace("<output>", whole).replace("wave: 1\n", "wave: 1\nrequirements: [AUTH-1]\n");
     let source = source.replace("      min_lines: 3\n", "      min_lines: 3\n      exports: [login]\n");
     let (workflow, _) = read(&source);
-    let told = filled(prompt(&workflow.phases[0].tasks[0]), &json!({}));
-    for part in ["All pages load", "Nobody waits", "## Threat model of the plan\n\nSomebody guesses", "- AUTH-1"] {
-        assert!(told.contains(part), "{part} is missing in {told}");
+    let prompt_text = filled(prompt(&workflow.phases[0].tasks[0]), &json!({}));
+    for part in ["All pages load", "No one waits", "## Threat model of the plan\n\nAn attacker guesses", "- AUTH-1"] {
+        assert!(prompt_text.contains(part), "{part} is missing in {prompt_text}");
     }
     let verify = workflow.phases[0].tasks[3].checkpoint().expect("a question");
     let Some(Question::Verify(asked)) = &verify.question else { panic!("{verify:?}") };
     for part in
-        ["The plan is verified so: All pages load", "The plan has succeeded when: Nobody waits", "src/it's.ts exports login"]
+        ["Verification of the plan: All pages load", "Success criteria of the plan: No one waits", "src/it's.ts exports login"]
     {
         assert!(asked.steps.iter().any(|step| step == part), "{part} is missing in {:?}", asked.steps);
     }
@@ -342,20 +342,20 @@ fn misspelt_elements_give_warnings_and_an_agent_verification_becomes_a_check() {
                   <verfy><automated>true</automated></verfy>\n<checks><automated>true</automated></checks>\n<notes>x</notes>\n\
                   <verification><automated>test -e a</automated></verification>\n</task>";
     let (workflow, problems) = read(source);
-    let told: Vec<(&str, &str)> = problems
+    let warnings: Vec<(&str, &str)> = problems
         .iter()
         .filter(|problem| matches!(problem.code, ProblemCode::UnknownKey | ProblemCode::StrayTag))
         .map(|problem| (problem.message.as_str(), problem.help.as_deref().unwrap_or_default()))
         .collect();
     assert_eq!(
-        told,
+        warnings,
         [
-            ("`must_have` is no key of the frontmatter, so nothing comes of it", "did you mean `must_haves`?"),
-            ("`truth` is no key of `must_haves`, so nothing comes of it", "did you mean `truths`?"),
-            ("`min_line` is no key of an artifact, so nothing comes of it", "did you mean `min_lines`?"),
-            ("`patern` is no key of a link, so nothing comes of it", "did you mean `pattern`?"),
-            ("`<verfy>` is no part of a task, so it is only told to the agent", "did you mean `verify`?"),
-            ("`<checks>` is no part of a task, so it is only told to the agent", "write `<verify>` around `<automated>`"),
+            ("unknown key `must_have` in the frontmatter; it has no effect", "did you mean `must_haves`?"),
+            ("unknown key `truth` in `must_haves`; it has no effect", "did you mean `truths`?"),
+            ("unknown key `min_line` in an artifact; it has no effect", "did you mean `min_lines`?"),
+            ("unknown key `patern` in a link; it has no effect", "did you mean `pattern`?"),
+            ("`<verfy>` is not a known part of a task; it is only passed to the agent", "did you mean `verify`?"),
+            ("`<checks>` is not a known part of a task; it is only passed to the agent", "write `<verify>` around `<automated>`"),
         ]
     );
     assert_eq!(check(&workflow.phases[0].tasks[0]), "test -e a");
@@ -400,15 +400,15 @@ fn newer_plan_elements_are_parsed() {
     let ids: Vec<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
     assert_eq!(ids, ["task-1", "task-1-tracer-1", "task-1-look", "task-2-start", "task-2", "task-3"]);
     for (before, after) in tasks.iter().zip(&tasks[1..]) {
-        assert_eq!(after.needs, std::slice::from_ref(&before.id), "each waits for the one before");
+        assert_eq!(after.needs, std::slice::from_ref(&before.id), "each task waits for the previous one");
     }
-    assert_eq!(tasks[1].work, Work::Run("make test".into()), "its check runs once more");
+    assert_eq!(tasks[1].work, Work::Run("make test".into()), "its check runs again");
     let person_only = |index: usize| tasks[index].checkpoint().is_some_and(|checkpoint| checkpoint.waits.person_only);
     assert!(person_only(2) && person_only(3) && person_only(5));
     let looks = tasks[2].checkpoint().expect("a question");
     assert!(looks.options.iter().any(|choice| choice.action == Action::Redo(vec![TaskId::from("task-1")])), "{looks:?}");
     let Some(Question::Verify(verify)) = &looks.question else { panic!("{looks:?}") };
-    assert!(verify.steps.iter().any(|step| step.contains("undoing it is costly: Others build on it.")), "{verify:?}");
+    assert!(verify.steps.iter().any(|step| step.contains("costly to undo: Others build on it.")), "{verify:?}");
     let asks = tasks[3].checkpoint().expect("a question");
     let actions: Vec<&Action> = asks.options.iter().map(|choice| &choice.action).collect();
     assert_eq!(actions, [&Action::Continue, &Action::Abort]);
@@ -416,14 +416,14 @@ fn newer_plan_elements_are_parsed() {
     assert!(decision.context.as_deref().unwrap_or_default().contains("The rows are gone."), "{decision:?}");
     let Prompt::Document(prompt) = &tasks[0].agent().expect("an agent").prompt else { panic!() };
     for part in [
-        "This must hold before you start: The tree is clean.",
-        "If it does not hold, change nothing, stop, and hand over",
+        "This must be true before you start: The tree is clean.",
+        "If it is not true, change nothing, stop, and hand over",
         "costly to undo",
-        "leading slice",
+        "thin slice",
         "- G-1",
         "src/a.rs",
         "It answers 200.",
-        "Write the tests that fail",
+        "Write failing tests",
         "One route works.",
     ] {
         assert!(prompt.contains(part), "{part}: {prompt}");
@@ -437,11 +437,11 @@ fn unknown_ratings_gates_and_modes_are_warnings_that_keep_a_person_in_the_loop()
         .replacen("gate=\"blocking-human\"", "gate=\"soft\"", 1)
         .replace("mid-flight", "someday");
     let read = read_workflow(&source);
-    let told: Vec<&str> = read.problems.iter().map(|problem| problem.message.as_str()).collect();
-    assert_eq!(told.len(), 3, "{told:?}");
+    let messages: Vec<&str> = read.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(messages.len(), 3, "{messages:?}");
     assert!(
-        told.iter().any(|message| message.contains("`forever` is not a rating; a person is asked before the task")),
-        "{told:?}"
+        messages.iter().any(|message| message.contains("`forever` is not a rating; a person is asked before the task")),
+        "{messages:?}"
     );
     let workflow = read.workflow.expect("a workflow");
     assert!(workflow.phases[0].task("task-2-start").is_some());
@@ -459,8 +459,8 @@ fn deferred_verifications_wait_until_the_end_except_those_only_for_a_person() {
     let source = format!("---\nphase: 8\nplan: 01\nhuman_verify_mode: end-of-phase\n---\n{auto}{first}{second}{auto}");
     let workflow = read_workflow(&source).workflow.expect("a workflow");
     let needs = |id: &str| workflow.phases[0].task(id).expect("a task").needs.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(needs("task-2"), ["task-1", "task-3", "task-4"], "it is asked for last");
-    assert_eq!(needs("task-4"), ["task-3"], "nobody goes past a person");
+    assert_eq!(needs("task-2"), ["task-1", "task-3", "task-4"], "it is asked last");
+    assert_eq!(needs("task-4"), ["task-3"], "no task runs past a person");
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn a_finished_plan_is_skipped_and_its_dependents_do_not_wait() {
         PlanText { name: "08-02-PLAN.md", source: &two, is_done: false },
     ];
     let read = read_directory("plans", &texts);
-    assert!(read.problems.iter().all(|problem| !problem.message.contains("does not hold")), "{:?}", read.problems);
+    assert!(read.problems.iter().all(|problem| !problem.message.contains("not found in this directory")), "{:?}", read.problems);
     let workflow = read.workflow.expect("a workflow");
     assert_eq!(workflow.plans.len(), 1);
     assert!(summary_names("08-01-PLAN.md", &one).contains(&"08-01-SUMMARY.md".to_owned()));
