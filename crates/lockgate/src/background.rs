@@ -176,7 +176,7 @@ impl Program {
         Command::new(&self.0)
             .arg("--root")
             .arg(root.dir())
-            .args(["drive", "--in-background"])
+            .args(["worker", "--in-background"])
             .current_dir(root.dir())
             .stdin(Stdio::null())
             .stdout(Stdio::null())

@@ -32,15 +32,15 @@ pub struct Collected {
 #[derive(Clone, Debug, Serialize)]
 pub struct CollectedView {
     pub dry_run: bool,
-    pub garbage: Vec<LeftoverView>,
+    pub garbage: Vec<GarbageItemView>,
     pub values: ValuesView,
     pub bytes: u64,
     pub kept: Vec<String>,
-    pub troubles: Vec<String>,
+    pub errors: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct LeftoverView {
+pub struct GarbageItemView {
     pub kind: GarbageKind,
     pub path: String,
     pub bytes: u64,
@@ -60,11 +60,11 @@ impl CollectedView {
         let garbage = found.garbage.iter();
         Self {
             dry_run,
-            garbage: garbage.map(|left| LeftoverView { kind: left.kind, path: path(&left.path), bytes: left.bytes }).collect(),
+            garbage: garbage.map(|left| GarbageItemView { kind: left.kind, path: path(&left.path), bytes: left.bytes }).collect(),
             values: ValuesView { count, bytes },
             bytes: bytes + found.garbage.iter().map(|left| left.bytes).sum::<u64>(),
             kept: found.kept.iter().chain(&found.worktrees).map(|kept| path(kept)).collect(),
-            troubles: collected.errors.clone(),
+            errors: collected.errors.clone(),
         }
     }
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct Verdict<'f> {
     /// The run that was checked; all where there is none.
     pub run: Option<&'f RunId>,
-    pub as_written: bool,
+    pub intact: bool,
     pub findings: Vec<FindingView<'f>>,
 }
 
@@ -30,7 +30,7 @@ impl<'f> Verdict<'f> {
     pub fn of(run: Option<&'f RunId>, findings: &'f [Finding]) -> Self {
         let view =
             |finding: &'f Finding| FindingView { run: finding.run.as_ref(), place: &finding.place, problem: &finding.problem };
-        Self { run, as_written: findings.is_empty(), findings: findings.iter().map(view).collect() }
+        Self { run, intact: findings.is_empty(), findings: findings.iter().map(view).collect() }
     }
 }
 

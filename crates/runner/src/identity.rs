@@ -96,13 +96,22 @@ fn drivers(root: &Root) -> io::Result<Vec<DriverFile>> {
             continue;
         }
         match std::fs::read_to_string(&path) {
-            Ok(text) => drivers.push(serde_json::from_str(&text).map_err(|error| about(&path, &error.into()))?),
+            Ok(text) => match serde_json::from_str(&text) {
+                Ok(driver) => drivers.push(driver),
+                Err(_) if !is_locked(&path) => {}
+                Err(error) => return Err(about(&path, &error.into())),
+            },
             // Its driver has just ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(about(&path, &error)),
         }
     }
     Ok(drivers)
+}
+
+/// Whether a live process holds the lock of a driver file; without one the file is a leftover.
+fn is_locked(path: &Path) -> bool {
+    std::fs::File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
 }
 
 fn about(path: &Path, error: &io::Error) -> io::Error {
@@ -144,6 +153,9 @@ mod tests {
         std::fs::write(folder.join("two.new"), "").unwrap();
         assert_eq!(drivers(&root).unwrap().len(), 1);
         std::fs::write(folder.join("two.lock"), "{").unwrap();
+        assert_eq!(drivers(&root).unwrap().len(), 1, "no live process holds it");
+        let held = std::fs::File::open(folder.join("two.lock")).unwrap();
+        held.lock().unwrap();
         assert!(drivers(&root).is_err());
         let inside = inside_task(&root, &[Ancestor { pid: 1, start_ticks: 1 }], |_| false);
         assert!(inside.is_some_and(|task| task.contains("cannot be ruled out")));
