@@ -70,7 +70,7 @@ run [RUN] waits for a person: hold [HOLD]@2 in phase write
 
     let stale = project.run(&["answer", &hold, "Publish", "--resume"]);
     assert_eq!(stale.code, Some(3), "{stale:?}");
-    assert!(stale.stderr.contains("revision 1 was answered, revision 2 waits"), "{stale:?}");
+    assert!(stale.stderr.contains("you answered revision 1, but revision 2 is open"), "{stale:?}");
     assert!(stale.stderr.contains("+another line"), "what changed is shown: {stale:?}");
     assert!(!project.path("published").exists());
 

@@ -281,7 +281,7 @@ fn a_background_process_reports_a_full_disk_and_retries() {
     let mut command = std::process::Command::new("sh");
     // The database can be opened, and nothing can be added to its log.
     let blocks = std::fs::metadata(project.path(".lockgate/lockgate.db-wal")).unwrap().len().div_ceil(512);
-    let script = format!("(ulimit -f {blocks}; exec \"$LOCKGATE\" drive) 2>&1 | cat > told");
+    let script = format!("(ulimit -f {blocks}; exec \"$LOCKGATE\" worker) 2>&1 | cat > told");
     command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
     crate::project::without_terminal(&mut command);
     let child = command.spawn().unwrap();

@@ -427,7 +427,7 @@ fn a_dry_run_of_a_plan_shows_its_checks_verbatim() {
     project.write("08-01-PLAN.md", small_plan("01", ""));
     let walked = project.run(&["run", "08-01-PLAN.md", "--dry-run"]).stdout;
     assert!(walked.contains("until this succeeds: true && test -f agent.sh"), "{walked}");
-    assert!(walked.contains("agent.sh is there"), "{walked}");
+    assert!(walked.contains("agent.sh exists"), "{walked}");
     for generated in ["printf", "set -e", "trap", "f='./"] {
         assert!(!walked.contains(generated), "{generated}: {walked}");
     }

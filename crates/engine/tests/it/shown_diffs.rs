@@ -41,7 +41,7 @@ fn questions_show_changes_too() {
     assert_eq!(question.show_diff, since(DiffSince::Run));
     assert_eq!(phase.checkpoint.as_ref().unwrap().show_diff, since(DiffSince::Ref("main".into())));
     let not_a_question = diagnostics("name: x\nphases: [{ id: a, tasks: [{ id: t, run: make, show_diff: true }] }]");
-    assert!(not_a_question[0].contains("unused-key: `show_diff` is for questions to people"), "{not_a_question:?}");
+    assert!(not_a_question[0].contains("unused-key: `show_diff` applies only to questions"), "{not_a_question:?}");
 }
 
 #[test]

@@ -126,7 +126,7 @@ impl Checker<'_, '_> {
                 Some(input) => match input.kind.read(&value) {
                     Ok(value) => drop(vars.insert(name, value)),
                     Err(why) => {
-                        drop(self.error(ProblemCode::InvalidValue, &entry.value.span, format!("`{}` {why}", shown(&name))))
+                        self.error(ProblemCode::InvalidValue, &entry.value.span, format!("`{}` {why}", shown(&name)));
                     }
                 },
                 None if vars.contains_key(&name) => drop(vars.insert(name, value)),
