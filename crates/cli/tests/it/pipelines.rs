@@ -334,7 +334,11 @@ fn pipeline_commands_refuse_other_runs() {
     ] {
         let output = project.run(&arguments);
         assert_eq!(output.code, Some(4), "{arguments:?}");
-        assert!(output.stderr.contains("not a pipeline") || output.stderr.contains("complete"), "{arguments:?}: {}", output.stderr);
+        assert!(
+            output.stderr.contains("not a pipeline") || output.stderr.contains("complete"),
+            "{arguments:?}: {}",
+            output.stderr
+        );
     }
     assert_eq!(project.run(&["run", "flow.yaml", "--new"]).code, Some(4));
     assert!(!project.path(".claude").exists());
