@@ -13,7 +13,7 @@
 //! | `diagnostics` | problems of files, with the position underlined |
 //! | `print`, `columns`, `logging` | the only way out: data on stdout, talk and logs on stderr |
 //! | `exit`, `error` | how the program ends, and why it could not do what was asked |
-//! | [`reference`] | the pages and pictures of `docs/` that follow from the code |
+//! | [`mod@reference`] | the pages and pictures of `docs/` that follow from the code |
 
 mod authority;
 mod background;
