@@ -12,9 +12,9 @@ use lockgate_runner::start::Frozen;
 /// What a run goes on with whose files have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Changed {
-    /// What it began with
+    /// The definition that the run started with
     Keep,
-    /// What the files say now
+    /// The definition that is in the files now
     Accept,
 }
 

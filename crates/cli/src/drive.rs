@@ -212,7 +212,7 @@ pub(crate) fn waiting(run: &Run) -> Exit {
     }
     if run.waits_for_review() {
         print::say(format_args!("run {} {} for a review that lets it begin", run.id, styled(WARNING, "waits")));
-        next_command("file it", &format!("lockgate review {} --verdict ship --p0 0 --p1 0", run.id));
+        next_command("file it", &format!("lockgate pipeline review {} --verdict ship --p0 0 --p1 0", run.id));
     }
     next_command("look at it", &format!("lockgate why {}", run.id));
     Exit::Waiting

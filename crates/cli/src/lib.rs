@@ -19,6 +19,7 @@ mod authority;
 mod background;
 mod cli;
 mod columns;
+mod complete;
 mod definition;
 mod diagnostics;
 mod diff_text;
@@ -44,6 +45,7 @@ mod progress;
 mod prompt;
 #[doc(hidden)]
 pub mod reference;
+mod run_argument;
 mod run_text;
 mod signals;
 mod style;

@@ -5,10 +5,10 @@ use crate::print;
 /// Which part of the list is shown
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PageArguments {
-    /// How many are listed at most
+    /// List at most this many
     #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Goes on after this one, which the list before ended with
+    /// Continue after the entry that the last page ended with
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
 }
@@ -17,6 +17,11 @@ impl PageArguments {
     /// How many entries are shown at most.
     pub(crate) fn limit(&self) -> usize {
         self.limit as usize
+    }
+
+    /// Whether it is the first part of the list, at its usual length.
+    pub(crate) fn is_first(&self) -> bool {
+        self.after.is_none() && self.limit == 500
     }
 
     /// Tells how the list goes on.

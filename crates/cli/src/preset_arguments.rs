@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 /// The arguments for answers in advance.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PresetArguments {
-    /// Answers a hold in advance: SELECTOR is a phase, a task (phase/task) or a hold; OPTION a label or number. Several for one selector are used in order
+    /// Answer a hold in advance. SELECTOR is a phase, a task (phase/task) or a hold, OPTION a label or number; repeatable, used in order
     #[arg(long = "answer", value_name = "SELECTOR=OPTION")]
     answers: Vec<String>,
-    /// Feedback that goes with the answers of the same selector, in order
+    /// Feedback for the answer with the same selector
     #[arg(long = "feedback", value_name = "SELECTOR=TEXT")]
     feedbacks: Vec<String>,
-    /// A YAML file of answers: a list of {at, option, feedback}, or a map from selectors to options
+    /// YAML file with answers: a list of {at, option, feedback}, or a map from selectors to options
     #[arg(id = "answers_file", long = "answers", value_name = "FILE")]
     file: Option<PathBuf>,
 }

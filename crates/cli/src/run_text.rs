@@ -36,7 +36,12 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
         text += &format!("nothing drives it, and its state is saved; go on: {}\n", styled(HELP, on));
     }
     if let Some(driver) = &view.driver {
-        text += &format!("driven by process {} on {} since {}\n", driver.pid, sanitize::line(&driver.host), driver.since);
+        text += &format!(
+            "driven by process {} on {} since {}\n",
+            driver.pid,
+            sanitize::line(&driver.host),
+            human_time::local(driver.since)
+        );
     }
     if let Some(pipeline) = &view.pipeline {
         text += &crate::pipeline::text(pipeline, now);
@@ -153,7 +158,8 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     if let Some(answered) = hold.answered() {
         return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
     }
-    let mut text = format!("{name} {what} waits since {} ({})\n", hold.since, human_time::ago(now, hold.since));
+    let mut text =
+        format!("{name} {what} waits since {} ({})\n", human_time::local(hold.since), human_time::ago(now, hold.since));
     text.extend(deadline_line(hold, now).map(|line| format!("  {line}\n")));
     text.extend(sanitize::lines(hold.question()).lines().map(|line| format!("  {line}\n")));
     text += &shown_text(hold, "  ");

@@ -102,7 +102,7 @@ pub fn read_with_includes(source: &str, includes: &mut dyn Includes) -> ReadFile
         Format::PipelineState => cannot_run(
             source,
             format,
-            "check it with `lockgate check`; start a pipeline from its EXECUTION-SPEC, or continue this one with `lockgate import`",
+            "check it with `lockgate pipeline check`; start a pipeline from its EXECUTION-SPEC, or continue this one with `lockgate pipeline import`",
         ),
     };
     ReadFile { format, read }

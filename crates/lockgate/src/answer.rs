@@ -188,6 +188,6 @@ fn stale(refusal: Refusal, now: Option<&Hold>) -> Error {
         [] => error,
         notes => error.help(format!("what changed:\n{}", notes.join("\n"))),
     };
-    let commands = HoldView::of(hold).commands(true);
+    let commands = HoldView::of(hold).commands();
     error.help(format!("answer what is there now with one of\n{}", commands.join("\n")))
 }

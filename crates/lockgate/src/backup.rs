@@ -137,7 +137,7 @@ fn must_be_a_backup(file: &Path) -> Result<(), Error> {
     }
     if companion(file, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0) {
         return Err(Error::new(Code::NotABackup, format!("{} is a database in use, not a backup", file.display()))
-            .help("make a backup of it with `lockgate backup FILE` in its project"));
+            .help("make a backup of it with `lockgate db backup FILE` in its project"));
     }
     Ok(())
 }

@@ -19,7 +19,40 @@ use lockgate_runner::dry_run::{Case, DryRunReport, SourcePosition, StepKind, rea
 use lockgate_runner::root::Root;
 use lockgate_runner::start::{StartOptions, WorkflowFile};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// How deep [`find`] descends, and how many directories it visits, before it gives up on a tree that is no project.
+const MAX_DEPTH: usize = 32;
+const MAX_DIRECTORIES: usize = 100_000;
+
+/// Finds the `*.test.yaml` and `*.test.yml` files in a directory and below it, in order. Hidden directories, `node_modules` and `target`
+/// are left out, and links are not followed.
+pub fn find(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let (mut found, mut visited) = (Vec::new(), 0);
+    let mut left = vec![(dir.to_path_buf(), 0)];
+    while let Some((dir, depth)) = left.pop() {
+        visited += 1;
+        if visited > MAX_DIRECTORIES {
+            let message = format!("{} has too many directories to search", dir.display());
+            return Err(Error::new(Code::UnreadableFile, message).help("name the test files, or a smaller directory"));
+        }
+        let unreadable = |error: std::io::Error| Error::new(Code::UnreadableFile, format!("{}: {error}", dir.display()));
+        for entry in std::fs::read_dir(&dir).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let (name, kind) = (entry.file_name(), entry.file_type().map_err(unreadable)?);
+            let name = name.to_string_lossy();
+            let skipped = name.starts_with('.') || ["node_modules", "target"].contains(&name.as_ref());
+            if kind.is_dir() && !skipped && depth < MAX_DEPTH {
+                left.push((entry.path(), depth + 1));
+            } else if kind.is_file() && (name.ends_with(".test.yaml") || name.ends_with(".test.yml")) {
+                let path = entry.path();
+                found.push(path.strip_prefix(".").map(Path::to_path_buf).unwrap_or(path));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
 
 /// What became of a case.
 #[derive(Clone, Debug, Serialize)]

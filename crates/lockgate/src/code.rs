@@ -130,7 +130,7 @@ lockgate_engine::codes! {
         HistoryCorrupt = "history-corrupt",
         /// A value that a history refers to is missing.
         StoredValueMissing = "stored-value-missing",
-        /// `lockgate verify` found differences in the database.
+        /// `lockgate db verify` found differences in the database.
         IntegrityError = "integrity-error",
         /// It is unknown whether a commit was recorded.
         OutcomeUnknown = "outcome-unknown",

@@ -40,7 +40,7 @@ impl Error {
         } else if matches!(refusal, Refusal::AnswerUnchecked { .. }) {
             Some(("apply the answer first", resume_command(run, ["--changed", "keep"])))
         } else if matches!(refusal, Refusal::NotReviewed | Refusal::ReviewsSpent { .. }) {
-            Some(("override the review", format!("{} \"…\"", lockgate(["review", run, "--override"]))))
+            Some(("override the review", format!("{} \"…\"", lockgate(["pipeline", "review", run, "--override"]))))
         } else if matches!(refusal, Refusal::ReviewStands { .. }) {
             Some(("continue the run", resume_command(run, [])))
         } else if let Refusal::NotStarted { address } = &refusal {
@@ -107,8 +107,8 @@ impl From<StoreError> for Error {
         let converted = Self::new(code, error.to_string());
         match error {
             StoreError::CommitsMissing { .. } => converted
-                .help("restore a backup with `lockgate restore FILE --force`")
-                .help("or accept the loss with `lockgate verify --accept-missing`: work in the missing commits runs again"),
+                .help("restore a backup with `lockgate db restore FILE --force`")
+                .help("or accept the loss with `lockgate db verify --accept-missing`: work in the missing commits runs again"),
             StoreError::Gone(_) => converted.help("continue with `lockgate resume` where the project is now"),
             StoreError::NotFound(_)
             | StoreError::NoRun(_)

@@ -1,4 +1,4 @@
-//! Moments and durations as people read them.
+//! Times and durations for people. JSON has UTC times.
 
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
@@ -27,7 +27,19 @@ pub fn elapsed(duration: Duration) -> String {
     }
 }
 
-/// How long ago a moment was.
+/// A time in the time zone of this machine, with its offset.
+pub fn local(at: Timestamp) -> String {
+    in_zone(at, jiff::tz::TimeZone::system())
+}
+
+fn in_zone(at: Timestamp, zone: jiff::tz::TimeZone) -> String {
+    match jiff::Timestamp::from_millisecond(at.as_millis()) {
+        Ok(time) => time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
+        Err(_) => at.to_string(),
+    }
+}
+
+/// How long ago a time was.
 pub fn ago(now: Timestamp, then: Timestamp) -> String {
     let passed = now.since(then);
     if passed.as_secs() == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(passed.as_secs()))) }
@@ -36,6 +48,16 @@ pub fn ago(now: Timestamp, then: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_printed_in_the_time_zone_of_the_reader() {
+        let at = Timestamp::from_millis(1_794_000_000_000);
+        let zone = |name| jiff::tz::TimeZone::get(name).unwrap();
+        assert_eq!(in_zone(at, zone("Europe/Berlin")), "2026-11-06 22:20:00 +01:00");
+        assert_eq!(in_zone(at, zone("America/New_York")), "2026-11-06 16:20:00 -05:00");
+        assert_eq!(in_zone(at, jiff::tz::TimeZone::UTC), "2026-11-06 21:20:00 +00:00");
+        assert_eq!(in_zone(Timestamp::from_millis(i64::MAX), jiff::tz::TimeZone::UTC), format!("{}ms", i64::MAX));
+    }
 
     #[test]
     fn durations_are_printed_in_fitting_units() {

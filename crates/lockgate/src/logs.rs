@@ -56,7 +56,13 @@ pub enum Printing {
 impl Project {
     /// The attempts of a task or gate, in the order in which they started.
     pub async fn attempts(&self, run: &Run, step: &StepName) -> Result<Vec<Attempt>, Error> {
-        let mut attempts: Vec<Attempt> = Vec::new();
+        let all = self.all_attempts(run).await?;
+        Ok(all.into_iter().filter(|(name, _)| name == step).map(|(_, attempt)| attempt).collect())
+    }
+
+    /// The attempts of all tasks and gates, in the order in which they started.
+    pub async fn all_attempts(&self, run: &Run) -> Result<Vec<(StepName, Attempt)>, Error> {
+        let mut attempts: Vec<(StepName, Attempt)> = Vec::new();
         let (mut history, mut reporter) = (History::of(self.store(), &run.id), Reporter::default());
         loop {
             let commits = history.next().await?;
@@ -65,22 +71,18 @@ impl Project {
             }
             for commit in &commits {
                 for Notification { at, kind, .. } in reporter.report(run, &commit.entries) {
-                    let Some((iteration, attempt, status)) = about(&kind, step) else { continue };
-                    let known = attempts.iter_mut().rev().find(|known| (known.iteration, known.attempt) == (iteration, attempt));
-                    match known {
-                        Some(known) => known.status = status,
-                        None => attempts.push(Attempt { iteration, attempt, started_at: at, status }),
+                    let Some((name, iteration, attempt, status)) = step_attempt(&kind) else { continue };
+                    let same = |(known, of): &&mut (StepName, Attempt)| {
+                        (of.iteration, of.attempt) == (iteration, attempt) && *known == name
+                    };
+                    match attempts.iter_mut().rev().find(same) {
+                        Some((_, known)) => known.status = status,
+                        None => attempts.push((name, Attempt { iteration, attempt, started_at: at, status })),
                     }
                 }
             }
         }
-        let (running, newest) = (running_attempt(run, step), attempts.len());
-        for (at, known) in attempts.iter_mut().enumerate() {
-            // No event says that an attempt was ended together with its phase or its run.
-            if known.status == StepStatus::Running && (at + 1 < newest || running.is_none()) {
-                known.status = StepStatus::Stopped;
-            }
-        }
+        mark_stopped(run, &mut attempts);
         Ok(attempts)
     }
 
@@ -107,8 +109,20 @@ impl Project {
     }
 }
 
-/// The number and the status of an attempt of this task or gate, where a notification is about one.
-fn about(kind: &Kind<'_>, wanted: &StepName) -> Option<(u32, u32, StepStatus)> {
+/// No event says that an attempt ended together with its phase or its run.
+fn mark_stopped(run: &Run, attempts: &mut [(StepName, Attempt)]) {
+    for at in 0..attempts.len() {
+        let (name, attempt) = &attempts[at];
+        if attempt.status == StepStatus::Running
+            && (running_attempt(run, name).is_none() || attempts[at + 1..].iter().any(|(later, _)| later == name))
+        {
+            attempts[at].1.status = StepStatus::Stopped;
+        }
+    }
+}
+
+/// The task or gate, the number and the status of the attempt that a notification is about.
+fn step_attempt(kind: &Kind<'_>) -> Option<(StepName, u32, u32, StepStatus)> {
     let (step, attempt, status) = if let Kind::StepStarted { step, attempt, .. } = kind {
         (*step, *attempt, StepStatus::Running)
     } else if let Kind::StepEnded { step, attempt, outcome, .. } = kind {
@@ -120,7 +134,7 @@ fn about(kind: &Kind<'_>, wanted: &StepName) -> Option<(u32, u32, StepStatus)> {
         Step::Task(key) => StepName::Task(key.phase.clone(), key.task.clone(), key.item.clone()),
         Step::Gate { phase, gate, .. } => StepName::Gate(phase.clone(), gate.clone()),
     };
-    (name == *wanted).then_some((step.iteration(), attempt, status))
+    Some((name, step.iteration(), attempt, status))
 }
 
 /// The attempt that is meant: the last one, unless an attempt or an execution of its phase is named.

@@ -60,7 +60,7 @@ impl NoticeView {
         let commands = match status.known() {
             Some(Status::Failed) => vec![resume_command(id.run.as_str(), None)],
             Some(Status::Running | Status::Waiting | Status::Aborted | Status::Cancelled | Status::Complete) | None => {
-                hold.as_ref().map(|hold| hold.commands(false)).unwrap_or_default()
+                hold.as_ref().map(|hold| hold.commands()).unwrap_or_default()
             }
         };
         let mut view = Self {

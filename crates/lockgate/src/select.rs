@@ -1,4 +1,4 @@
-//! Which run, hold, task or gate somebody means: an id, an unambiguous beginning of one, a feature's name, an address.
+//! Resolves names to runs, holds, tasks and gates: ids and their unambiguous prefixes, feature and workflow names, `@`, task addresses.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -7,25 +7,29 @@ use crate::sanitize;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, StepKey, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::Status;
+use lockgate_engine::run::index::NamedVariants as _;
 use lockgate_runner::load::load;
 use lockgate_runner::projection::runs_of;
-use lockgate_store::{ListedHold, ListedRun, Store};
+use lockgate_store::{ListedHold, ListedRun, Page, RunFilter, Store};
 use std::collections::BTreeSet;
 
 /// How many matches an error lists.
 const LISTED: usize = 10;
 
-/// The run that somebody means.
+/// Names the newest run, unfinished runs first.
+pub const NEWEST: &str = "@";
+
+/// Finds the run to change or end. A run that has ended must be named by its id.
 pub async fn run(store: &dyn Store, named: &str) -> Result<ListedRun, Error> {
     find_run(store, named, Ended::ByIdOnly).await
 }
 
-/// The run that somebody means who is glad if it has ended: where all runs about a feature have, the newest.
+/// Finds the run to read or continue. If every matching run has ended, that is the newest of them.
 pub async fn run_or_ended(store: &dyn Store, named: &str) -> Result<ListedRun, Error> {
     find_run(store, named, Ended::NewestToo).await
 }
 
-/// Whether runs that have ended are meant.
+/// Whether a name other than an id can select a run that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     ByIdOnly,
@@ -33,35 +37,59 @@ enum Ended {
 }
 
 async fn find_run(store: &dyn Store, named: &str, ended: Ended) -> Result<ListedRun, Error> {
+    if named == NEWEST {
+        let newest = newest(store, RunFilter::default()).await?;
+        let newest = newest.ok_or_else(|| {
+            Error::new(Code::RunNotFound, "this project has no runs yet").help("start one with `lockgate run FILE`")
+        })?;
+        return unfinished_or(newest, ended, || "every run has ended".to_owned());
+    }
     let prefix = named.to_ascii_lowercase();
     let mut by_id = if prefix.is_empty() { Vec::new() } else { store.find_runs(&prefix).await? };
     if let Some(exact) = by_id.iter().position(|found| found.row.run.as_str() == prefix) {
         return Ok(by_id.swap_remove(exact));
     }
-    let mut about = store.runs_of_feature(named).await?;
-    // Of a pipeline there is one run, and one before which a new one was begun is meant by its id only.
-    if let Some(newest) = runs_of(store, named).await?.into_iter().next()
-        && load(store, &newest.row.run).await?.pipeline.is_some()
-    {
-        about = vec![newest];
-    }
-    if let Some(newest) = about.first() {
-        if ended == Ended::NewestToo && !about.iter().any(unfinished) {
-            return Ok(about.swap_remove(0));
-        }
-        let newest = format!("its newest run is {}, and it is {}", newest.row.run, newest.row.status);
-        return about.into_iter().find(unfinished).ok_or_else(|| {
-            Error::new(Code::RunEnded, format!("all runs about {named:?} have ended"))
-                .help(format!("{newest}; name it by its id"))
-        });
+    if let Some(newest) = by_name(store, named).await? {
+        return unfinished_or(newest, ended, || format!("all runs of {named:?} have ended"));
     }
     match by_id.len() {
-        0 => {
-            Err(Error::new(Code::RunNotFound, format!("there is no run {named:?}")).help("`lockgate runs` lists those that are"))
-        }
+        0 => Err(Error::new(Code::RunNotFound, format!("no run {named:?}")).help("list the runs with `lockgate runs`")),
         1 => Ok(by_id.swap_remove(0)),
         _ => Err(ambiguous("run", named, by_id.iter().map(describe_run))),
     }
+}
+
+/// The newest run about a feature or, if there is none, of a workflow; unfinished runs first.
+async fn by_name(store: &dyn Store, named: &str) -> Result<Option<ListedRun>, Error> {
+    // A pipeline has one current run. Runs that a newer one replaced are found by their ids only.
+    if let Some(newest) = runs_of(store, named).await?.into_iter().next()
+        && load(store, &newest.row.run).await?.pipeline.is_some()
+    {
+        return Ok(Some(newest));
+    }
+    let about = RunFilter { feature: Some(named.to_owned()), ..RunFilter::default() };
+    if let Some(found) = newest(store, about).await? {
+        return Ok(Some(found));
+    }
+    newest(store, RunFilter { workflow: Some(named.to_owned()), ..RunFilter::default() }).await
+}
+
+/// The newest run that matches a filter, unfinished runs first.
+async fn newest(store: &dyn Store, filter: RunFilter) -> Result<Option<ListedRun>, Error> {
+    let statuses = Status::ALL.iter().copied().filter(|status| status.is_unfinished()).collect();
+    let unfinished = store.list_runs(RunFilter { statuses, ..filter.clone() }, Page::first(1)).await?;
+    if let Some(found) = unfinished.into_iter().next() {
+        return Ok(Some(found));
+    }
+    Ok(store.list_runs(filter, Page::first(1)).await?.into_iter().next())
+}
+
+fn unfinished_or(found: ListedRun, ended: Ended, all_ended: impl FnOnce() -> String) -> Result<ListedRun, Error> {
+    if ended == Ended::NewestToo || unfinished(&found) {
+        return Ok(found);
+    }
+    let newest = format!("the newest is {}, and it is {}; name it by its id", found.row.run, found.row.status);
+    Err(Error::new(Code::RunEnded, all_ended()).help(newest))
 }
 
 fn unfinished(found: &ListedRun) -> bool {

@@ -49,7 +49,7 @@ impl Project {
         let (done, state) = Done::of(self, run).await?;
         let block = handover::continuation(&done, &state).ok_or_else(|| {
             Error::new(Code::HoldNotFound, format!("nobody has answered a checkpoint of run {run} yet"))
-                .help(format!("`lockgate handover {run}` shows the one that it waits at"))
+                .help(format!("`lockgate agent handover {run}` shows the one that it waits at"))
         })?;
         Ok(block.render())
     }

@@ -67,7 +67,7 @@ pub fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
     let unreviewed = view.pipeline.as_ref().is_some_and(|pipeline| pipeline.waits_for_review);
     if unreviewed {
         let what = "nothing begins before a review lets it";
-        let commands = vec![format!("lockgate review {run} --verdict ship --p0 0 --p1 0")];
+        let commands = vec![format!("lockgate pipeline review {run} --verdict ship --p0 0 --p1 0")];
         reasons.push(reason(what, "whoever reviews it; a person may override what was found", commands));
     }
     match view.status {
@@ -91,7 +91,7 @@ pub fn explain(view: &RunView, changed_at: Timestamp, now: Timestamp) -> Why {
         RunStatus::Failed => {
             let error = view.error.as_deref().unwrap_or("something failed");
             let who = "whoever mends it and resumes it; only what failed is tried again, or counts as done when it is skipped";
-            let skip = failed(view).map(|(address, _)| format!("{} --reason \"…\" --resume", lockgate(["skip", run, &address])));
+            let skip = failed(view).map(|(address, _)| format!("{} --reason \"…\"", lockgate(["skip", run, &address])));
             let commands = resume.into_iter().chain(skip.take(MOST_SKIPS)).collect();
             let failures = failed(view).map(|(_, step)| step.clone()).collect();
             reasons.push(Reason { failures, ..reason(error, who, commands) });

@@ -18,7 +18,7 @@ pub enum LoadError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The history cannot be read.
-    #[error("run {run}: {error}; `lockgate verify {run}` says more")]
+    #[error("run {run}: {error}; `lockgate db verify {run}` says more")]
     History {
         /// The run.
         run: RunId,
@@ -26,7 +26,7 @@ pub enum LoadError {
         error: HistoryError,
     },
     /// A stored value is missing.
-    #[error("run {run}: its stored value {digest} is missing; `lockgate verify {run}` says more")]
+    #[error("run {run}: its stored value {digest} is missing; `lockgate db verify {run}` says more")]
     StoredValueMissing {
         /// The run.
         run: RunId,

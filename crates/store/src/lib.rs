@@ -37,6 +37,6 @@ pub use postgres::PostgresStore;
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
     Append, Cursor, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Missing, Orphan,
-    OutboxEntry, OutboxFilter, Page, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    OutboxEntry, OutboxFilter, Page, RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 pub use verify::{Finding, verify_run, verify_store};

@@ -4,6 +4,7 @@ use crate::error::{AppendError, ClaimError, StoreError};
 use crate::lease::Lease;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
+use lockgate_engine::run::Status;
 use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_engine::run::index::{HoldRow, IndexRows, OutboxRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
@@ -138,6 +139,35 @@ pub struct ListedHold {
     pub feature: Option<String>,
     /// Where it stands in the list.
     pub cursor: Cursor,
+}
+
+/// Which runs to list: those that match everything that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Runs with one of these statuses; with any status if empty.
+    pub statuses: Vec<Status>,
+    /// Runs of this workflow.
+    pub workflow: Option<String>,
+    /// Runs about this feature.
+    pub feature: Option<String>,
+    /// Runs that have not changed since this time.
+    pub changed_before: Option<Timestamp>,
+}
+
+impl RunFilter {
+    /// Runs with one of these statuses.
+    pub fn with_status(statuses: impl IntoIterator<Item = Status>) -> Self {
+        Self { statuses: statuses.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Whether the row of a run matches.
+    pub(crate) fn matches(&self, row: &RunRow) -> bool {
+        let Self { statuses, workflow, feature, changed_before } = self;
+        (statuses.is_empty() || statuses.iter().any(|status| row.status.is(*status)))
+            && workflow.as_ref().is_none_or(|workflow| *workflow == row.workflow)
+            && feature.as_ref().is_none_or(|feature| row.feature.as_ref() == Some(feature))
+            && changed_before.is_none_or(|before| row.changed_at < before)
+    }
 }
 
 /// Which holds to list.
@@ -363,14 +393,21 @@ pub trait Store: Send + Sync {
     /// Who drives the run, if that process is alive.
     fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>>;
 
-    /// Runs, newest first.
-    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
+    /// The runs that match a filter, newest first.
+    fn list_runs(&self, filter: RunFilter, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
+
+    /// All runs, newest first.
+    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        self.list_runs(RunFilter::default(), page)
+    }
 
     /// Runs whose id begins so, newest first.
     fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
 
     /// Runs about this feature, newest first.
-    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
+    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        self.list_runs(RunFilter { feature: Some(feature.to_owned()), ..RunFilter::default() }, Page::ALL)
+    }
 
     /// Holds, in the order that the filter says.
     fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>>;

@@ -161,7 +161,7 @@ fn across(lockgate: &Path, bench: &Bench) -> Result<Vec<f64>, String> {
             hold = inbox[0]["id"].as_str().map(str::to_owned);
             Ok(hold.is_some())
         })?;
-        root.output(&["answer", &hold.unwrap_or_default(), "1"])?;
+        root.output(&["answer", &hold.unwrap_or_default(), "1", "--no-resume"])?;
     }
     let run = root.newest_run()?;
     until("the end of the run", || {
@@ -193,7 +193,7 @@ struct WorkerProcess {
 
 impl WorkerProcess {
     fn start(root: &Root) -> Result<Self, String> {
-        let child = root.command(&["worker", "--stay"]).spawn().map_err(|error| error.to_string())?;
+        let child = root.command(&["worker", "--idle-timeout", "never"]).spawn().map_err(|error| error.to_string())?;
         Ok(Self { child })
     }
 

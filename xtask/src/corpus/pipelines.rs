@@ -1,4 +1,4 @@
-//! State files of pipelines: `lockgate check` must report exactly what `expected-findings.tsv` lists, and each file must survive an import and an
+//! State files of pipelines: `lockgate pipeline check` must report exactly what `expected-findings.tsv` lists, and each file must survive an import and an
 //! export with every key and value.
 
 use super::{CorpusReport, call, messages, root};
@@ -74,7 +74,7 @@ fn expected(list: &str) -> BTreeMap<String, Vec<String>> {
 }
 
 fn as_expected(lockgate: &Path, file: &Path, expected: Option<&Vec<String>>) -> Result<String, String> {
-    let output = call(lockgate, None, &["check", "--json", &file.to_string_lossy()])?;
+    let output = call(lockgate, None, &["pipeline", "check", "--json", &file.to_string_lossy()])?;
     let view: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
     let findings: Vec<&Value> = view[0]["findings"].as_array().into_iter().flatten().collect();
     let code = i32::from(!findings.is_empty());
@@ -103,12 +103,12 @@ fn imported(lockgate: &Path, file: &Path) -> Result<String, String> {
     let text = std::fs::read_to_string(file).map_err(|error| error.to_string())?;
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     std::fs::write(root.path().join(&name), &text).map_err(|error| error.to_string())?;
-    let output = call(lockgate, Some(root.path()), &["import", &name, "--json"])?;
+    let output = call(lockgate, Some(root.path()), &["pipeline", "import", &name, "--json"])?;
     if output.status.code() != Some(0) {
         return Err(format!("it cannot be imported: {}", messages(&output)));
     }
     let made: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("{error}: {}", messages(&output)))?;
-    let exported = call(lockgate, Some(root.path()), &["export", made["run"].as_str().unwrap_or_default()])?;
+    let exported = call(lockgate, Some(root.path()), &["pipeline", "export", made["run"].as_str().unwrap_or_default()])?;
     let again: Value = serde_json::from_slice(&exported.stdout).map_err(|error| format!("{error}: {}", messages(&exported)))?;
     let before: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     kept(&before, &again)?;

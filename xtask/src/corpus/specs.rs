@@ -77,7 +77,7 @@ fn runs(lockgate: &Path, path: &str, view: &Value) -> Result<String, String> {
     let written =
         std::fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path()).find(|path| path.is_file());
     let written = written.ok_or_else(|| format!("no state file in {}", directory.display()))?;
-    let checked = call(lockgate, None, &["check", "--json", "--spec", path, &written.to_string_lossy()])?;
+    let checked = call(lockgate, None, &["pipeline", "check", "--json", "--spec", path, &written.to_string_lossy()])?;
     let view: Value = serde_json::from_slice(&checked.stdout).map_err(|error| format!("{error}: {}", messages(&checked)))?;
     let findings = view[0]["findings"].as_array().into_iter().flatten().filter(|finding| finding["rule"] != "prd-pattern");
     match findings.map(Value::to_string).next() {

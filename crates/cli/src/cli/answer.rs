@@ -1,202 +1,192 @@
 //! `lockgate answer`: answer a hold.
 
-use super::resume::{self, ResumeOutcome};
+use super::after_decision::{Continues, ResumeFlags, ResumeMode, continue_run};
+use super::help::examples;
+use super::inbox;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::prompt::{Confirmed, HoldPrompt};
-use crate::{background, print, prompt};
+use crate::{complete, print, prompt, signals};
+use clap_complete::ArgValueCompleter;
 use lockgate::answer::{Answer, Answered};
-use lockgate::resume::Resume;
-use lockgate::sanitize;
+use lockgate::code::Code;
 use lockgate::select::{self, HoldName};
+use lockgate::view::HoldView;
+use lockgate::{human_time, sanitize};
 use lockgate_engine::hold::HoldState;
-use lockgate_engine::id::{HoldId, RunId};
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::index::HoldRow;
-use lockgate_engine::run::{Run, Status};
+use lockgate_runner::driver::Halt;
 use lockgate_runner::load::load;
-use lockgate_store::DriverInfo;
 use serde_json::json;
 use std::path::Path;
 
-/// Answers a hold: records the answer and, with --resume, goes on with the run
+const ANSWER: &str = "answer a hold";
+
+/// Answer a hold
+///
+/// The answer is recorded, and the run continues: in the process that drives it, else here at a terminal, else in the background.
+/// Without an option, Lockgate shows the hold and asks you.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate answer",
+    "lockgate answer k3xw9q2a@1 Continue",
+    "lockgate answer k3x Revise --feedback \"keep the old API\"",
+]))]
 pub(super) struct Arguments {
-    /// The hold and the revision that was seen; the id may be shortened
-    #[arg(value_name = "HOLD[@REV]")]
-    hold: String,
-    /// The option: its label or its number
-    option: String,
-    /// What is said with it
-    #[arg(long, value_name = "TEXT")]
+    /// Hold: an id or its start, and the revision that you saw [default: the only open hold]
+    #[arg(value_name = "HOLD[@REV]", add = ArgValueCompleter::new(complete::holds))]
+    hold: Option<String>,
+    /// Label or number of an option
+    #[arg(value_name = "OPTION", add = ArgValueCompleter::new(complete::options))]
+    option: Option<String>,
+    /// Feedback to record with the answer
+    #[arg(long, value_name = "TEXT", requires = "option")]
     feedback: Option<String>,
-    /// Goes on with the run afterwards, unless a process that drives it does
-    #[arg(long)]
-    resume: bool,
-    /// Prints JSON: what was recorded or, with --resume, where the run stands at the end
+    #[command(flatten)]
+    resume: ResumeFlags,
+    /// Print what was recorded as JSON, and ask nothing; with --foreground, print the final state
     #[arg(long)]
     json: bool,
 }
 
 impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
-        Authority::Person(Decision::about_hold("answer a hold", &self.hold))
+        Authority::Person(match &self.hold {
+            Some(hold) => Decision::about_hold(ANSWER, hold),
+            None => Decision::about_project(ANSWER),
+        })
     }
 }
 
 pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result<Exit, CommandError> {
-    let named = select::hold_name(&arguments.hold)?;
     let project = crate::open::open(root)?;
-    let row = select::hold(project.store(), &named).await?.row;
     let asks = !arguments.json && print::is_interactive();
-    let (channel, revision) = match see(&project, &row, &named, &mut arguments, asks).await? {
-        SeenRevision::Named(revision) => (Channel::Command, revision),
-        SeenRevision::Shown(revision) => (Channel::Prompt, Some(revision)),
-        SeenRevision::Declined(exit) => {
+    let Some(named) = named_hold(&project, arguments.hold.as_deref(), asks).await? else {
+        return inbox::answer_all(&project).await;
+    };
+    let row = select::hold(project.store(), &named).await?.row;
+    let mode = arguments.resume.mode(arguments.json);
+    let Some(option) = arguments.option.take() else {
+        return match asks {
+            true => ask(&project, &row, mode).await,
+            false => Err(option_missing(&row)),
+        };
+    };
+    let mut answer = Answer { revision: named.revision, option, feedback: arguments.feedback.take() };
+    let channel = match see(&project, &row, &mut answer, asks).await? {
+        Seen::AsNamed => Channel::Command,
+        Seen::Here => Channel::Prompt,
+        Seen::Declined(exit) => {
             print::say("Nothing was recorded.");
             return Ok(exit);
         }
     };
-    let recorded = record(&project, &row, revision, channel, &arguments).await?;
-    let (hold, run) = (&row.hold, &row.run);
-    if arguments.json && !arguments.resume {
-        print::json(&json!({"hold": hold, "run": run, "recorded": recorded}));
+    let recorded = record(&project, &row, answer, channel).await?;
+    let continues = continue_run(&project, &row.run, mode).await?;
+    if arguments.json && !matches!(continues, Continues::Here(_)) {
+        print::json(&json!({"hold": row.hold, "run": row.run, "recorded": recorded, "continues": continues}));
     }
-    if !arguments.resume {
-        return Ok(Exit::Done);
+    Ok(continues.exit())
+}
+
+/// The hold that the command line names, or the only one that is open. None if a person at the terminal has to pick one.
+async fn named_hold(project: &Project, given: Option<&str>, asks: bool) -> Result<Option<HoldName>, CommandError> {
+    if let Some(given) = given {
+        return Ok(Some(select::hold_name(given)?));
     }
-    let now = select::run(project.store(), run.as_str()).await?;
-    if let Some(status) = lockgate::resume::ended(&now.row.status) {
-        print::note(format_args!("run {run} is {status} already"));
-        if arguments.json {
-            print::json(&super::status::view_of(&project, run).await?);
+    let open = project.inbox(LISTED, None).await?.lines;
+    match open.as_slice() {
+        [] => Err(CommandError::new(Code::HoldNotFound, "no hold waits for an answer").help("see the runs with `lockgate runs`")),
+        [only] => Ok(Some(HoldName { id: only.hold.id.clone(), revision: None })),
+        _ if asks => Ok(None),
+        several => {
+            let line = |line: &lockgate::lists::HoldLine| {
+                let question = lockgate::phrases::first_line(&line.hold.prompt);
+                sanitize::line(&format!("{}@{}  {}  {question}", line.hold.id, line.hold.revision, line.workflow)).into_owned()
+            };
+            let listed: Vec<String> = several.iter().map(line).collect();
+            Err(CommandError::new(Code::AmbiguousName, "several holds wait for an answer")
+                .help(format!("name one of them:\n{}", listed.join("\n"))))
         }
-        return Ok(if status == Status::Complete { Exit::Done } else { Exit::Aborted });
     }
-    continue_run(&project, run, hold, arguments.json).await
 }
 
-/// Goes on with the run, unless the process that drives it does: then what was asked is done with the answer.
-async fn continue_run(project: &Project, run: &RunId, hold: &HoldId, json: bool) -> Result<Exit, CommandError> {
-    // A run that was left to the background stays there: continuing it here would race with the process that the answer has woken.
-    let state = load(project.store(), run).await?;
-    if state.detached && state.status() == Status::Running {
-        background::ensure_driven(project, run).await.map(drop)?;
-        if json {
-            print::json(&super::status::view_of(project, run).await?);
-        }
-        return Ok(Exit::Done);
+/// How many open holds an error lists.
+const LISTED: usize = 10;
+
+fn option_missing(row: &HoldRow) -> CommandError {
+    let commands = HoldView::listed(row.clone()).commands();
+    let error = CommandError::new(Code::OptionNotFound, format!("the answer to hold {} is missing", row.hold));
+    match commands.is_empty() {
+        true => error,
+        false => error.help(format!("answer it with one of\n{}", commands.join("\n"))),
     }
-    // A driver that is about to end no longer sees the answer; once it is gone, the run continues here.
-    if state.holds.get(hold).is_some_and(|hold| hold.state == HoldState::Checking) {
-        project.until_driver_saw(run, state.version).await?;
-    }
-    let by = match project.store().driver_of(run).await? {
-        Some(by) => by,
-        None => match resume::continue_run(
-            project,
-            run,
-            Resume::default(),
-            resume::ResumeOptions { json, ..resume::ResumeOptions::default() },
-        )
-        .await?
-        {
-            ResumeOutcome::Here(exit) => return Ok(exit),
-            ResumeOutcome::Elsewhere(by) => by,
-        },
-    };
-    print_driven(run, &by);
-    if json {
-        print::json(&super::status::view_of(project, run).await?);
-    }
-    Ok(Exit::Done)
 }
 
-/// Tells who goes on with a run, now that it can; one that was left to the background goes on there.
-pub(super) async fn print_who_continues(project: &Project, run: &Run) -> Result<(), CommandError> {
-    // Also where it seems to be driven: a process that is about to end may have looked for the last time.
-    if run.detached && run.status() == Status::Running {
-        return background::ensure_driven(project, &run.id).await.map(drop);
+/// Shows a hold at the terminal, asks for the answer, and continues the run.
+async fn ask(project: &Project, row: &HoldRow, mode: ResumeMode) -> Result<Exit, CommandError> {
+    let halt = Halt::default();
+    signals::listen(&halt)?;
+    match inbox::ask(project, row, &halt).await? {
+        inbox::Asked::Answered => Ok(continue_run(project, &row.run, mode).await?.exit()),
+        inbox::Asked::NotAnswered => Ok(Exit::Waiting),
+        inbox::Asked::Stopped(exit) => Ok(exit),
     }
-    match project.store().driver_of(&run.id).await? {
-        Some(by) => print_driven(&run.id, &by),
-        None => print::note(format_args!("nothing drives run {0}; go on with `lockgate resume {0}`", run.id)),
-    }
-    Ok(())
 }
 
-/// Tells who drives a run, and so goes on with it.
-pub(super) fn print_driven(run: &RunId, by: &DriverInfo) {
-    print::note(format_args!("process {} on {} drives run {run} and goes on with it there", by.pid, sanitize::line(&by.host)));
-}
-
-/// How what is answered was seen.
-enum SeenRevision {
-    /// The command line says so, or there is nothing to see but the question.
-    Named(Option<u32>),
-    /// It was shown here, and the person confirmed.
-    Shown(u32),
-    /// It was shown here, and the person did not confirm.
+/// How the person saw what they answer.
+enum Seen {
+    /// As the command line says, or there is nothing to see besides the question.
+    AsNamed,
+    /// It was shown here, and the person confirmed the answer.
+    Here,
+    /// It was shown here, and the person declined.
     Declined(Exit),
 }
 
-/// A bare id says nothing about what was seen. Where files or a git change are shown, somebody at a terminal is shown them first, and asked for
-/// feedback where the option takes it.
-async fn see(
-    project: &Project,
-    row: &HoldRow,
-    named: &HoldName,
-    arguments: &mut Arguments,
-    asks: bool,
-) -> Result<SeenRevision, CommandError> {
-    if named.revision.is_some() || !asks {
-        return Ok(SeenRevision::Named(named.revision));
+/// An id without a revision says nothing about what was seen. If the hold shows files or a git change, a person at a terminal sees them
+/// first and confirms the answer.
+async fn see(project: &Project, row: &HoldRow, answer: &mut Answer, asks: bool) -> Result<Seen, CommandError> {
+    if answer.revision.is_some() || !asks {
+        return Ok(Seen::AsNamed);
     }
     let state = load(project.store(), &row.run).await?;
     let Some(open) = state.holds.get(&row.hold).filter(|hold| hold.state == HoldState::Open && hold.shows_content()) else {
-        return Ok(SeenRevision::Named(None));
+        return Ok(Seen::AsNamed);
     };
-    let Some(choice) = open.option(&arguments.option) else { return Ok(SeenRevision::Named(None)) };
+    let Some(choice) = open.option(&answer.option) else { return Ok(Seen::AsNamed) };
     let about = HoldPrompt::of(&state, open, project.store()).await?;
     let question = format!("Answer {:?}?", sanitize::line(&choice.label));
     match prompt::confirm(&question, Some(&about)).await? {
         Confirmed::Yes => {}
-        Confirmed::No => return Ok(SeenRevision::Declined(Exit::Waiting)),
-        Confirmed::Interrupted => return Ok(SeenRevision::Declined(Exit::Interrupted)),
+        Confirmed::No => return Ok(Seen::Declined(Exit::Waiting)),
+        Confirmed::Interrupted => return Ok(Seen::Declined(Exit::Interrupted)),
     }
-    if choice.with_feedback && arguments.feedback.is_none() {
+    if choice.with_feedback && answer.feedback.is_none() {
         match prompt::feedback(&about).await? {
-            Ok(feedback) => arguments.feedback = Some(feedback),
-            Err(Confirmed::Interrupted) => return Ok(SeenRevision::Declined(Exit::Interrupted)),
-            Err(Confirmed::Yes | Confirmed::No) => return Ok(SeenRevision::Declined(Exit::Waiting)),
+            Ok(feedback) => answer.feedback = Some(feedback),
+            Err(Confirmed::Interrupted) => return Ok(Seen::Declined(Exit::Interrupted)),
+            Err(Confirmed::Yes | Confirmed::No) => return Ok(Seen::Declined(Exit::Waiting)),
         }
     }
-    Ok(SeenRevision::Shown(open.revision))
+    answer.revision = Some(open.revision);
+    Ok(Seen::Here)
 }
 
-/// Records the answer; gives whether it is new.
-async fn record(
-    project: &Project,
-    row: &HoldRow,
-    revision: Option<u32>,
-    channel: Channel,
-    arguments: &Arguments,
-) -> Result<bool, CommandError> {
+/// Records an answer; gives whether it is new.
+async fn record(project: &Project, row: &HoldRow, answer: Answer, channel: Channel) -> Result<bool, CommandError> {
     let hold = &row.hold;
-    let answer = Answer { revision, option: arguments.option.clone(), feedback: arguments.feedback.clone() };
     match project.answer(row, answer, project.caller(channel)).await? {
-        Answered::Recorded { run, label } => {
+        Answered::Recorded { label, .. } => {
             print::say(format_args!("hold {hold} is answered: {:?}", sanitize::line(&label)));
-            if !arguments.resume {
-                print_who_continues(project, &run).await?;
-            }
             Ok(true)
         }
         Answered::Before { by, at } => {
             let by = lockgate::phrases::by(Some(&by));
-            print::say(format_args!("hold {hold} has this answer already, by {by} at {at}"));
+            print::say(format_args!("hold {hold} has this answer already, by {by} at {}", human_time::local(at)));
             Ok(false)
         }
     }

@@ -1,9 +1,11 @@
 //! `lockgate cancel`: end a run for good.
 
+use super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
+use crate::run_argument::NamedRun;
 use lockgate::select;
 use lockgate::view::CancelledView;
 use lockgate_engine::id::RunId;
@@ -12,15 +14,21 @@ use lockgate_runner::load::load;
 use serde::Serialize;
 use std::path::Path;
 
-/// Ends a run for good; a process that drives it ends what is under way
+/// Cancel a run
+///
+/// The process that drives it ends the running tasks. A cancelled run cannot be resumed.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate cancel d12cbewf",
+    "lockgate cancel login --reason \"replaced by the new design\"",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// Why
+    #[command(flatten)]
+    run: NamedRun,
+    /// Reason, recorded in the history
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -36,13 +44,13 @@ struct Recorded<'r> {
 
 impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
-        Authority::Person(Decision::about_run("cancel a run", &self.run))
+        Authority::Person(Decision::about_run("cancel a run", &self.run.run))
     }
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
-    let found = select::run(project.store(), &arguments.run).await?;
+    let found = select::run(project.store(), &arguments.run.run).await?;
     let run = &found.row.run;
     let recorded = project.cancel(run, arguments.reason, project.caller(Channel::Command)).await?;
     print::say(format_args!("run {run} {}", if recorded { "is cancelled" } else { "was cancelled before" }));

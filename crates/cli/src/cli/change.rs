@@ -1,5 +1,6 @@
 //! `lockgate change`: change an answer that no person gave.
 
+use super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -16,23 +17,31 @@ use lockgate_engine::run::{End, Run};
 use lockgate_engine::words::counted;
 use std::path::Path;
 
-/// Changes an answer that a policy, a default or a deadline gave: what depends on it is done again
+/// Change an answer that no person gave
+///
+/// You can change answers that came from a policy, a default or a deadline. Lockgate reruns everything that depends on the answer.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate change k3xw9q2a Revise",
+    "lockgate change k3xw9q2a \"Use PostgreSQL\" --yes",
+]))]
 pub(super) struct Arguments {
-    /// The hold; the id may be shortened
+    /// Hold: an id or its start
+    #[arg(value_name = "HOLD")]
     hold: String,
-    /// The option: its id, its label or its number
+    /// New answer: the label, number or id of an option
+    #[arg(value_name = "OPTION")]
     option: String,
-    /// What is said with it
+    /// Feedback to record with the answer
     #[arg(long, value_name = "TEXT")]
     feedback: Option<String>,
-    /// The run, where a fork has the answer from the run that it was made from; else the run that asked
+    /// Run whose answer you change, if a fork inherited it; the run that asked otherwise
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
-    /// Does not ask whether to do it
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Prints what is done again as JSON; needs --yes
+    /// Print what runs again as JSON; needs --yes
     #[arg(long, requires = "yes")]
     json: bool,
 }

@@ -5,6 +5,7 @@ mod machine;
 mod notices;
 mod project;
 
+use super::help::examples;
 use crate::exit::Exit;
 use crate::open::current_folder;
 use crate::print::{self, ERROR, FAINT, GOOD, HELP, styled};
@@ -13,10 +14,14 @@ use lockgate_runner::root::Root;
 use serde::Serialize;
 use std::path::Path;
 
-/// Looks for what is wrong with this machine, the project and its database, and says how to mend it
+/// Check this machine and project for problems
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate doctor",
+    "lockgate doctor --json",
+]))]
 pub(super) struct Arguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,17 +1,22 @@
 //! `lockgate explain`: the page of an error's code.
 
+use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print::{self, STRONG, styled};
 use lockgate::error_pages::{self, Page, find};
 use serde::Serialize;
 
-/// Explains the code of an error: what it means, why Lockgate refuses, and how to mend it
+/// Explain an error code
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate explain hold-not-found",
+    "lockgate explain",
+]))]
 pub(super) struct Arguments {
-    /// The code, as it stands in the brackets of a message; all are listed when absent
+    /// Code, as in the brackets of an error; without it, all codes are listed
     code: Option<String>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

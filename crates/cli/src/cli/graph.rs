@@ -1,28 +1,35 @@
 //! `lockgate graph`: draw a workflow or a run.
 
+use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::{diagnostics, print};
 use lockgate::graph::json::GraphView;
 use lockgate::graph::{Drawing, mermaid, svg};
 use lockgate::run_status::with_driver;
+use lockgate::select::NEWEST;
 use lockgate::start::invalid;
 use lockgate::{select, view, workflow_file};
 use std::path::Path;
 
-/// Draws the phases and tasks of a workflow, or of a run with where each of them stands
+/// Draw a workflow or a run
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate graph workflow.yaml",
+    "lockgate graph d12cbewf",
+    "lockgate graph workflow.yaml --svg > workflow.svg",
+]))]
 pub(super) struct Arguments {
-    /// A workflow file or a folder of plans; or a run: its id, a beginning of it, or a feature's name
-    #[arg(value_name = "FILE|RUN")]
+    /// Workflow file, directory of plans, or run [default: the newest run]
+    #[arg(value_name = "FILE|RUN", default_value = NEWEST, hide_default_value = true)]
     what: String,
-    /// Prints an SVG picture
+    /// Print an SVG picture
     #[arg(long, conflicts_with = "mermaid")]
     svg: bool,
-    /// Prints Mermaid text
+    /// Print Mermaid text
     #[arg(long)]
     mermaid: bool,
-    /// Prints what would be drawn as JSON
+    /// Print the graph as JSON
     #[arg(long, conflicts_with_all = ["svg", "mermaid"])]
     json: bool,
 }

@@ -1,5 +1,6 @@
 //! `lockgate init`: a first workflow and the settings, to begin with.
 
+use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::current_folder;
@@ -18,10 +19,16 @@ const WORKFLOW: &str = "workflow.yaml";
 const STARTER: &str = include_str!("init/workflow.yaml");
 const SETTINGS: &str = include_str!("init/config.yaml");
 
-/// Makes a first workflow and the settings in this folder; never overwrites anything
+/// Create a first workflow and the settings
+///
+/// Lockgate never overwrites a file.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate init",
+    "lockgate init --root services/api",
+]))]
 pub(super) struct Arguments {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

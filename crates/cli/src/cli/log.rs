@@ -1,39 +1,46 @@
 //! `lockgate log`: the history of a run, one event a line.
 
+use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
 use crate::print::{FAINT, styled};
+use crate::run_argument::RunArgument;
 use lockgate::describe::Describer;
 use lockgate::history::{History, event_json};
 use lockgate::run_status::{Changes, run_status};
-use lockgate::select;
+use lockgate::{human_time, select};
 use lockgate_engine::run::event::{Entry, Event};
 use std::ops::Range;
 use std::path::Path;
 
-/// Shows the history of a run, one event a line
+/// Show the history of a run, one event per line
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate log",
+    "lockgate log login --follow",
+    "lockgate log d12cbewf --json",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// How many events are shown at most
+    #[command(flatten)]
+    run: RunArgument,
+    /// Show at most this many events
     #[arg(long, value_name = "N", conflicts_with = "follow")]
     limit: Option<u64>,
-    /// Begins after the event with this number
+    /// Start after the event with this number
     #[arg(long, value_name = "SEQ", default_value = "0", hide_default_value = true)]
     after: u64,
-    /// Goes on with what happens until the run has ended
+    /// Follow new events until the run ends
     #[arg(short, long)]
     follow: bool,
-    /// Prints JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
-    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), arguments.run.name()).await?;
     let run = &found.row.run;
     let mut changes = Changes::of(project.store(), run);
     let mut printer = EventPrinter {
@@ -100,5 +107,5 @@ fn text_line(seq: u64, entry: &Entry, describer: &mut Describer) -> String {
     // What a timer does by itself, its sentence says already.
     let actor = entry.actor.as_ref().filter(|_| !matches!(entry.event, Event::Reminded { .. } | Event::DeadlinePassed { .. }));
     let by = actor.map(|actor| styled(FAINT, format_args!("  (by {})", lockgate::phrases::by(Some(actor)))));
-    format!("{seq:>5}  {}  {}{}\n", styled(FAINT, entry.at), describer.render(entry), by.unwrap_or_default())
+    format!("{seq:>5}  {}  {}{}\n", styled(FAINT, human_time::local(entry.at)), describer.render(entry), by.unwrap_or_default())
 }

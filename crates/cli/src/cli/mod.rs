@@ -1,27 +1,24 @@
 //! The commands: one file each, with its arguments.
 
+mod after_decision;
+mod agent;
 mod answer;
-mod backup;
 mod cancel;
 mod change;
-mod check;
 mod completions;
+mod config;
+mod db;
 mod doctor;
 mod explain;
-mod export;
-mod gc;
 mod graph;
-mod handover;
-mod import;
+mod help;
 mod inbox;
 mod init;
 mod log;
 mod logs;
-mod note;
-mod restore;
+mod pipeline;
 mod resume;
 mod retry;
-mod review;
 mod run;
 mod runs;
 mod schema;
@@ -32,41 +29,38 @@ mod summary;
 mod test;
 mod tick;
 mod validate;
-mod verify;
 mod wait;
 mod watch;
 mod why;
 mod worker;
 mod worktrees;
 
+pub(crate) use help::{EXIT_CODES, GROUPS};
+
 use crate::authority::{Authority, authorize};
 use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
-use crate::{logging, open, print, signals};
-use clap::{Parser, Subcommand};
+use crate::{complete, logging, open, print, signals};
+use clap::{FromArgMatches as _, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use lockgate::code::Code;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs workflows of commands and scripts, stops them where people decide, and never loses a step.
+/// Run workflows of agents and commands that stop where people decide
 #[derive(Debug, Parser)]
-#[command(name = "lockgate", version, after_help = EXIT_CODES)]
+#[command(name = "lockgate", version, after_help = help::footer())]
 struct Arguments {
-    /// The folder that holds .lockgate/ (found upwards from the current folder when absent)
-    #[arg(long, global = true, value_name = "DIR")]
+    /// Project directory [default: the nearest with .lockgate/]
+    #[arg(long, global = true, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     root: Option<PathBuf>,
-    /// Log what Lockgate does to stderr: -v for info, -vv for debug, -vvv for trace (LOCKGATE_LOG sets a filter instead)
+    /// Log to stderr: -v info, -vv debug, -vvv trace
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
     command: Command,
 }
-
-const EXIT_CODES: &str = "Exit codes: 0 complete or done, 1 failed, 2 aborted or cancelled, 3 waiting for a person (also: driven by another process, a late \
-or stale answer, or refused because it needs a person: no terminal, or inside a task), 4 bad input, 130 and 143 interrupted with the state saved.\n\n\
-With --json an error is also printed on stdout, as {\"error\": {\"code\", \"message\", \"help\", \"exit\"}}.\n\
-`lockgate explain CODE` says more about the code in the brackets of an error.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -80,78 +74,66 @@ enum Command {
     Inbox(inbox::Arguments),
     Answer(answer::Arguments),
     Change(change::Arguments),
+    #[command(hide = true)]
     Tick(tick::Arguments),
-    Handover(handover::HandoverArguments),
-    Continuation(handover::ContinuationArguments),
+    #[command(hide = true)]
+    Agent(agent::Arguments),
     Why(why::Arguments),
     Log(log::Arguments),
     Logs(logs::Arguments),
     Retry(retry::Arguments),
-    Review(review::Arguments),
-    Note(note::Arguments),
-    Import(import::Arguments),
-    Export(export::Arguments),
+    Pipeline(pipeline::Arguments),
     Skip(skip::Arguments),
     Wait(wait::Arguments),
     Watch(watch::Arguments),
     Cancel(cancel::Arguments),
-    Verify(verify::Arguments),
     Validate(validate::Arguments),
-    Check(check::Arguments),
     Test(test::Arguments),
     Graph(graph::Arguments),
     Worktrees(worktrees::Arguments),
     Schema(schema::Arguments),
+    Config(config::Arguments),
     Doctor(doctor::Arguments),
     Explain(explain::Arguments),
-    Backup(backup::Arguments),
-    Restore(restore::Arguments),
-    Gc(gc::Arguments),
+    Db(db::Arguments),
     Completions(completions::Arguments),
 }
 
 impl Command {
-    /// Who may use it. Every command is named here, so that none can be added without saying who may use it.
+    /// Who can use it. The match is exhaustive, so that no command is added without an authority.
     fn authority(&self) -> Authority<'_> {
         match self {
             Self::Init(_)
             | Self::Status(_)
             | Self::Summary(_)
             | Self::Runs(_)
-            | Self::Inbox(_)
-            | Self::Handover(_)
-            | Self::Continuation(_)
+            | Self::Agent(_)
             | Self::Why(_)
             | Self::Log(_)
             | Self::Logs(_)
-            | Self::Note(_)
-            | Self::Export(_)
             | Self::Wait(_)
             | Self::Watch(_)
-            | Self::Verify(_)
             | Self::Validate(_)
-            | Self::Check(_)
             | Self::Test(_)
             | Self::Graph(_)
             | Self::Schema(_)
+            | Self::Config(_)
             | Self::Doctor(_)
             | Self::Explain(_)
-            | Self::Backup(_)
             | Self::Completions(_) => Authority::Anyone,
             Self::Run(arguments) => arguments.authority(),
             Self::Worker(arguments) => arguments.authority(),
             Self::Resume(arguments) => arguments.authority(),
+            Self::Inbox(arguments) => arguments.authority(),
             Self::Answer(arguments) => arguments.authority(),
             Self::Change(arguments) => arguments.authority(),
             Self::Tick(_) => tick::Arguments::authority(),
             Self::Retry(arguments) => arguments.authority(),
-            Self::Review(arguments) => arguments.authority(),
-            Self::Import(arguments) => arguments.authority(),
+            Self::Pipeline(arguments) => arguments.authority(),
             Self::Skip(arguments) => arguments.authority(),
             Self::Cancel(arguments) => arguments.authority(),
             Self::Worktrees(arguments) => arguments.authority(),
-            Self::Restore(_) => restore::Arguments::authority(),
-            Self::Gc(arguments) => arguments.authority(),
+            Self::Db(arguments) => arguments.authority(),
         }
     }
 }
@@ -168,7 +150,9 @@ pub(crate) fn main() -> ExitCode {
     if let Some(exit) = lockgate::script_worker::run_if_requested() {
         return exit;
     }
-    let arguments = match Arguments::try_parse() {
+    CompleteEnv::with_factory(definition).var(complete::VARIABLE).complete();
+    let parsed = definition().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return usage(&error).into(),
     };
@@ -247,39 +231,32 @@ async fn perform(root: Option<&Path>, command: Command) -> Result<Exit, CommandE
         Command::Answer(arguments) => answer::run(root, arguments).await,
         Command::Change(arguments) => change::run(root, arguments).await,
         Command::Tick(arguments) => tick::run(root, arguments).await,
-        Command::Handover(arguments) => handover::show_handover(root, arguments).await,
-        Command::Continuation(arguments) => handover::show_continuation(root, arguments).await,
+        Command::Agent(arguments) => agent::run(root, arguments).await,
         Command::Why(arguments) => why::run(root, arguments).await,
         Command::Log(arguments) => log::run(root, arguments).await,
         Command::Logs(arguments) => logs::run(root, arguments).await,
         Command::Retry(arguments) => retry::run(root, arguments).await,
-        Command::Review(arguments) => review::run(root, arguments).await,
-        Command::Note(arguments) => note::run(root, arguments).await,
-        Command::Import(arguments) => import::run(root, arguments).await,
-        Command::Export(arguments) => export::run(root, arguments).await,
+        Command::Pipeline(arguments) => pipeline::run(root, arguments).await,
         Command::Skip(arguments) => skip::run(root, arguments).await,
         Command::Wait(arguments) => wait::run(root, arguments).await,
         Command::Watch(arguments) => watch::run(root, arguments).await,
         Command::Cancel(arguments) => cancel::run(root, arguments).await,
-        Command::Verify(arguments) => verify::run(root, arguments).await,
         Command::Validate(arguments) => Ok(validate::run(&arguments)),
-        Command::Check(arguments) => check::run(&arguments),
         Command::Test(arguments) => test::run(root, arguments).await,
         Command::Graph(arguments) => graph::run(root, arguments).await,
         Command::Worktrees(arguments) => worktrees::run(root, arguments).await,
         Command::Schema(arguments) => Ok(schema::run(&arguments)),
+        Command::Config(arguments) => config::run(root, &arguments),
         Command::Doctor(arguments) => Ok(doctor::run(root, &arguments).await),
         Command::Explain(arguments) => explain::run(&arguments),
-        Command::Backup(arguments) => backup::run(root, arguments).await,
-        Command::Restore(arguments) => restore::run(root, arguments).await,
-        Command::Gc(arguments) => gc::run(root, arguments).await,
-        Command::Completions(arguments) => Ok(completions::run(&arguments)),
+        Command::Db(arguments) => db::run(root, arguments).await,
+        Command::Completions(arguments) => completions::run(&arguments),
     }
 }
 
 /// The definition of the command line, which the reference is made from.
 pub(crate) fn definition() -> clap::Command {
-    <Arguments as clap::CommandFactory>::command()
+    help::grouped(<Arguments as clap::CommandFactory>::command())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `lockgate resume`: go on with a run where it stopped.
 
+use super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::definition::{self, Changed, Continues};
 use crate::error::CommandError;
@@ -8,6 +9,7 @@ use crate::open::Project;
 use crate::pipeline::{self, PipelineResumeFlags};
 use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
+use crate::run_argument::RunArgument;
 use crate::{drive, print};
 use lockgate::code::Code;
 use lockgate::definition::difference;
@@ -23,35 +25,42 @@ use std::path::Path;
 
 const NOTHING_CUT_OFF: &str = "no task waits because it was cut off, so there is nothing to run again";
 
-/// Goes on with a run where it stopped: what is finished stays so, what failed is tried again
+/// Continue a run where it stopped
+///
+/// Finished tasks stay finished. Failed tasks are tried again.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate resume",
+    "lockgate resume d12cbewf --rerun",
+    "lockgate resume login --detach",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// Runs tasks again that were cut off, instead of asking
+    #[command(flatten)]
+    run: RunArgument,
+    /// Rerun interrupted tasks instead of asking
     #[arg(long)]
     rerun: bool,
     #[command(flatten)]
     continue_run: PipelineResumeFlags,
     #[command(flatten)]
     presets: PresetArguments,
-    /// What it goes on with when its files have changed since it began
+    /// Which definition to use if the workflow files have changed since the start
     #[arg(long, value_name = "WHICH")]
     changed: Option<Changed>,
-    /// Continues with another agent, whatever else is configured: a known one such as claude, or a command that reads the prompt
+    /// Continue with another agent: a preset such as claude, or a command that reads the prompt
     #[arg(long, value_name = "COMMAND")]
     agent: Option<String>,
-    /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
+    /// Continue in the background, and return immediately
     #[arg(long)]
     detach: bool,
-    /// Prints where the run stands as JSON at the end, and asks nothing
+    /// Print the final state as JSON, and ask nothing
     #[arg(long)]
     json: bool,
 }
 
 impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
-        let decide = |what: &'static str| Decision::about_run(what, &self.run);
+        let decide = |what: &'static str| Decision::about_run(what, self.run.name());
         if self.continue_run.restart {
             return Authority::Person(decide(RESTART_PHASE));
         }
@@ -76,7 +85,7 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
     let caller = project.caller(Channel::Command);
-    let found = resumable(&project, &arguments.run).await?;
+    let found = resumable(&project, arguments.run.name()).await?;
     let run = found.row.run;
     let mut resume = Resume {
         answers: arguments.presets.presets()?,
@@ -122,20 +131,33 @@ async fn settle_pipeline(
     Ok(())
 }
 
-/// Leaves a run to the background.
-async fn leave(project: &Project, run: &RunId, mut resume: Resume, options: ResumeOptions) -> Result<Exit, CommandError> {
+/// Continues a run in the background.
+async fn leave(project: &Project, run: &RunId, resume: Resume, options: ResumeOptions) -> Result<Exit, CommandError> {
+    match detach(project, run, resume, options).await? {
+        Some(halted) => Ok(halted),
+        None => super::run::left(project, run, options.json).await,
+    }
+}
+
+/// Leaves a run to workers. Gives how the program ends if a signal stopped it first.
+pub(super) async fn detach(
+    project: &Project,
+    run: &RunId,
+    mut resume: Resume,
+    options: ResumeOptions,
+) -> Result<Option<Exit>, CommandError> {
     let caller = project.caller(Channel::Command);
     project.may_resume(run, &resume, &caller).await?;
     // Nothing listens for signals here, so they end the program as they end any other.
     let halt = Halt::default();
     match settle(project, &load(project.store(), run).await?, options, &halt).await? {
         Continues::With(accepted) => resume.accepted = accepted,
-        Continues::Halted(exit) => return Ok(exit),
+        Continues::Halted(exit) => return Ok(Some(exit)),
     }
     if project.leave(run, resume, caller).await? {
         print::note(NOTHING_CUT_OFF);
     }
-    super::run::left(project, run, options.json).await
+    Ok(None)
 }
 
 /// What a run continues with, where its files have changed.

@@ -1,5 +1,6 @@
 //! `lockgate retry`: another attempt of a task or gate that failed or was cut off.
 
+use super::help::examples;
 use super::step::{self, StepArguments};
 use crate::authority::Authority;
 use crate::error::CommandError;
@@ -7,8 +8,12 @@ use crate::exit::Exit;
 use lockgate::step::StepChange;
 use std::path::Path;
 
-/// Asks for another attempt of a task or gate that failed or was cut off
+/// Retry a task or gate that failed or was interrupted
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate retry build/compile",
+    "lockgate retry d12cbewf build/compile",
+]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     step: StepArguments,

@@ -1,5 +1,6 @@
 //! `lockgate run`: begin a run and drive it.
 
+use super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::background::Pickup;
 use crate::error::CommandError;
@@ -21,47 +22,56 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Begins a run of a workflow and drives it until it ends or waits for a person
+/// Start a run of a workflow
+///
+/// Lockgate drives the run until it ends or waits for a person. At a terminal it asks you; elsewhere it exits with 3, and you answer with `lockgate answer`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate run workflow.yaml",
+    "lockgate run workflow.yaml login --var env=staging",
+    "lockgate run plans/ --agent claude --detach",
+]))]
 pub(super) struct Arguments {
-    /// The workflow file: a workflow, a plan or a folder of plans, an EXECUTION-SPEC
+    /// Workflow, plan, directory of plans, or EXECUTION-SPEC
+    #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What the run is about
+    /// Feature that the run is about; it also names the run
+    #[arg(value_name = "FEATURE")]
     feature: Option<String>,
-    /// A flag that the workflow knows; may be given several times
+    /// Flag that the workflow declares; repeatable
     #[arg(long = "flag", value_name = "NAME")]
     flags: Vec<String>,
-    /// A value that goes before the workflow's own: JSON where it is JSON, else text
+    /// Value of a variable or input: JSON if it parses as JSON, text otherwise; repeatable
     #[arg(long = "var", value_name = "K=V")]
     vars: Vec<String>,
     #[command(flatten)]
     presets: PresetArguments,
-    /// The agent that works, whatever else is configured: a known one such as claude, or a command that reads the prompt
+    /// Agent for all tasks: a preset such as claude, or a command that reads the prompt
     #[arg(long, value_name = "COMMAND")]
     agent: Option<String>,
-    /// Walks the workflow with stub work and stub answers and prints the path taken: nothing is done, and nothing is kept
+    /// Walk the workflow with stub tasks and answers and print the path; runs and records nothing
     #[arg(long, conflicts_with = "detach")]
     dry_run: bool,
-    /// Commits with git what each task of an agent changed; tasks then follow each other
+    /// Commit the changes of each agent task with git; agent tasks then run one at a time
     #[arg(long)]
     commits: bool,
-    /// Runs the plans of a directory again whose summary exists, instead of skipping them
+    /// Also run plans of a directory that have a summary already
     #[arg(long)]
     include_done: bool,
-    /// Begins a new run of a pipeline that has one already; its old state file is kept aside
+    /// Start a new run of a pipeline that has one already; the old state file is moved aside
     #[arg(long)]
     new: bool,
-    /// Lets a pipeline begin only when a review does
+    /// Start the pipeline only after a review permits it
     #[arg(long)]
     review: bool,
-    /// Leaves the run to a process in the background, which is begun where there is none, and ends at once
+    /// Run in the background, and return immediately
     #[arg(long)]
     detach: bool,
-    /// Prints where the run stands as JSON at the end, and asks nothing
+    /// Print the final state as JSON, and ask nothing
     #[arg(long)]
     json: bool,
-    /// More flags, written as --frontend
-    #[arg(last = true, value_name = "RAWFLAGS")]
+    /// More workflow flags, written as --frontend
+    #[arg(last = true, value_name = "FLAG")]
     raw_flags: Vec<String>,
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) struct Arguments {
     #[command(flatten)]
     page: PageArguments,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

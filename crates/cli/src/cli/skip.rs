@@ -1,5 +1,6 @@
 //! `lockgate skip`: let a task count as done, or waive a gate.
 
+use super::help::examples;
 use super::step::{self, StepArguments};
 use crate::authority::Authority;
 use crate::error::CommandError;
@@ -7,12 +8,16 @@ use crate::exit::Exit;
 use lockgate::step::StepChange;
 use std::path::Path;
 
-/// Lets a task count as done, or a gate as passed, and keeps the reason
+/// Skip a task, or waive a gate
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate skip build/lint --reason \"the linter is broken\"",
+    "lockgate skip d12cbewf tests --reason \"known failure, see issue 12\"",
+]))]
 pub(super) struct Arguments {
     #[command(flatten)]
     step: StepArguments,
-    /// Why; it is kept in the history
+    /// Reason, recorded in the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }

@@ -1,8 +1,10 @@
 //! `lockgate status`: where a run stands.
 
+use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::run_argument::RunArgument;
 use crate::{pipeline, print};
 use lockgate::run_status::with_driver;
 use lockgate::select;
@@ -10,19 +12,24 @@ use lockgate::view::RunView;
 use lockgate_engine::id::RunId;
 use std::path::Path;
 
-/// Shows where a run stands
+/// Show the state of a run
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate status",
+    "lockgate status login",
+    "lockgate status @ --json",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// Prints JSON
+    #[command(flatten)]
+    run: RunArgument,
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
-    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), arguments.run.name()).await?;
     let view = view_of(&project, &found.row.run).await?;
     if arguments.json {
         print::json(&view);

@@ -1,10 +1,12 @@
-//! `lockgate test`: rehearse the cases of a file, and hold what comes against what is expected.
+//! `lockgate test`: walk the cases of test files and compare each path with the expected one.
 
+use super::help::examples;
 use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, styled};
 use crate::{diagnostics, signals};
 use lockgate::cases::{CaseError, CaseFile, CaseView};
+use lockgate::code::Code;
 use lockgate::sanitize;
 use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
@@ -13,13 +15,19 @@ use lockgate_runner::root::Root;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Tests workflows: walks each case of a file with stub work and given answers, and compares the path taken with what is expected
+/// Test workflows against expected paths
+///
+/// Each case walks a workflow with stub tasks and given answers, and compares the path with the expected one.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate test",
+    "lockgate test workflow.test.yaml",
+]))]
 pub(super) struct Arguments {
-    /// Files of cases
-    #[arg(required = true, value_name = "FILE")]
+    /// Test files, or directories to search for *.test.yaml [default: the current directory]
+    #[arg(value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +52,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let halt = Halt::default();
     signals::listen(&halt)?;
     let mut files = Vec::new();
-    for path in &arguments.files {
+    for path in &test_files(&arguments.files)? {
         let name = path.to_string_lossy().into_owned();
         if !arguments.json {
             print::data(&format!("{}\n", styled(STRONG, sanitize::line(&name))));
@@ -62,6 +70,28 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         }
     }
     Ok(conclude(files, arguments.json))
+}
+
+/// The named files, and the `*.test.yaml` files in the named directories, below the current one if none is named.
+fn test_files(named: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
+    let here = [PathBuf::from(".")];
+    let named = if named.is_empty() { &here } else { named };
+    let mut files = Vec::new();
+    for path in named {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let found = lockgate::cases::find(path)?;
+        if found.is_empty() {
+            let message = format!("no *.test.yaml file in {}", sanitize::line(&path.to_string_lossy()));
+            return Err(
+                CommandError::new(Code::UnreadableFile, message).help("write one as docs/guide/testing.md shows, or name a file")
+            );
+        }
+        files.extend(found);
+    }
+    Ok(files)
 }
 
 fn conclude(files: Vec<FileView>, json: bool) -> Exit {
@@ -84,7 +114,7 @@ fn conclude(files: Vec<FileView>, json: bool) -> Exit {
     }
 }
 
-/// Walks the cases of a file, and tells each as it ends.
+/// Walks the cases of a file and reports each.
 async fn execute(path: &Path, root: &Root, config: &Config, halt: &Halt, report: bool) -> Result<Vec<CaseView>, CommandError> {
     let cases = CaseFile::read(path).map_err(|error| match error {
         CaseError::CaseFile { error, source, problem } => {

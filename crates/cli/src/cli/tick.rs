@@ -1,5 +1,6 @@
 //! `lockgate tick`: fire the deadlines and reminders that are due.
 
+use super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::background;
 use crate::error::CommandError;
@@ -13,10 +14,16 @@ use lockgate_runner::driver::{Fired, HoldTimer};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Fires the deadlines and reminders that are due, whoever drives the runs; for a timer of the system, such as cron
+/// Apply the deadlines and reminders that are due
+///
+/// Workers and driven runs do this by themselves. Use it with a system timer, such as cron, if none runs.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate tick",
+    "lockgate tick --json",
+]))]
 pub(super) struct Arguments {
-    /// Prints what was fired as JSON
+    /// Print what was applied as JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,6 @@
 //! `lockgate validate`: check workflow files of every kind without running them, and say what was read.
 
+use super::help::examples;
 use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
 use crate::{diagnostics, print};
@@ -8,13 +9,19 @@ use lockgate::{sanitize, workflow_file};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Checks workflow files of every kind without running them
+/// Check workflow files
+///
+/// It reads workflows, plans, directories of plans and EXECUTION-SPECs, and runs nothing.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate validate workflow.yaml",
+    "lockgate validate plans/ --json",
+]))]
 pub(super) struct Arguments {
-    /// The files: workflows, plans or folders of them, EXECUTION-SPECs
+    /// Workflows, plans, directories of plans, EXECUTION-SPECs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Prints JSON: what was read of each file, and what is wrong with it
+    /// Print the contents and problems of each file as JSON
     #[arg(long)]
     json: bool,
 }

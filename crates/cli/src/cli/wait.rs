@@ -1,8 +1,10 @@
 //! `lockgate wait`: wait until a run has ended or needs a person.
 
+use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
+use crate::run_argument::RunArgument;
 use crate::{drive, print};
 use lockgate::{human_time, select};
 use lockgate_engine::id::RunId;
@@ -12,22 +14,28 @@ use lockgate_runner::load::load;
 use std::path::Path;
 use std::time::Duration;
 
-/// Waits until a run has ended or needs a person, whoever drives it, and ends as `resume` would
+/// Wait until a run ends or needs a person
+///
+/// It exits with the code that `lockgate resume` would exit with.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate wait",
+    "lockgate wait login --timeout 30m",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// Waits no longer than this, for example 30s or 5m, and then ends with 3
+    #[command(flatten)]
+    run: RunArgument,
+    /// Wait no longer than this, for example 30s or 5m, and exit with 3
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     timeout: Option<Duration>,
-    /// Prints where the run stands as JSON at the end
+    /// Print the final state as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
-    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), arguments.run.name()).await?;
     let run = &found.row.run;
     let exit = match arguments.timeout {
         None => until_stopped(&project, run).await?,

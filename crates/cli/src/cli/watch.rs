@@ -1,10 +1,12 @@
 //! `lockgate watch`: look on while a run goes on, whoever drives it.
 
+use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::progress::Progress;
 use crate::prompt::{Key, Terminal};
+use crate::run_argument::RunArgument;
 use crate::{drive, live, print, signals};
 use lockgate::history::{catch_up, recent};
 use lockgate::logs::last_line;
@@ -24,19 +26,25 @@ const READ_LOGS: Duration = Duration::from_millis(200);
 /// Of how many tasks the logs are looked at; no window shows more.
 const MOST_LOGS: usize = 64;
 
-/// Looks on while a run goes on, whoever drives it, until it has ended; changes nothing
+/// Follow a run live
+///
+/// Watching changes nothing. Press q to leave.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate watch",
+    "lockgate watch d12cbewf --json",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// Prints where the run stands as JSON, one object a line, now and whenever that changes
+    #[command(flatten)]
+    run: RunArgument,
+    /// Print the state as JSON, one object per line, now and after every change
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
-    let run = select::run_or_ended(project.store(), &arguments.run).await?.row.run;
+    let run = select::run_or_ended(project.store(), arguments.run.name()).await?.row.run;
     let halt = Halt::default();
     signals::listen(&halt)?;
     if arguments.json {

@@ -1,27 +1,33 @@
 //! `lockgate why`: what a run waits for, since when, who can move it, and with which command.
 
+use super::help::examples;
 use super::status::refresh;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print::{self, HELP, STRONG, styled};
+use crate::run_argument::RunArgument;
 use lockgate::why::Why;
 use lockgate::{human_time, sanitize, select};
 use lockgate_engine::time::Timestamp;
 use std::path::Path;
 
-/// Says what a run waits for, since when, who can move it, and with which command
+/// Explain what a run waits for, and what moves it
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate why",
+    "lockgate why login",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// Prints JSON
+    #[command(flatten)]
+    run: RunArgument,
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open_read_only(root)?;
-    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), arguments.run.name()).await?;
     refresh(&project, &found.row.run).await?;
     let (why, now) = (project.why(&found.row.run).await?, project.now());
     if arguments.json {
@@ -48,7 +54,7 @@ fn text(why: &Why, now: Timestamp) -> String {
             }
             text += &crate::run_text::failure_text(failure, "  ");
         }
-        text.push_str(&format!("  since {} ({})\n", reason.since, human_time::ago(now, reason.since)));
+        text.push_str(&format!("  since {} ({})\n", human_time::local(reason.since), human_time::ago(now, reason.since)));
         text.push_str(&format!("  who can move it: {}\n", sanitize::line(&reason.who)));
         for command in &reason.commands {
             text.push_str(&format!("    {}\n", styled(HELP, sanitize::line(command))));

@@ -2,6 +2,7 @@
 
 mod reporter;
 
+use super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::drive;
 use crate::error::CommandError;
@@ -18,27 +19,45 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Without another word, a process that was not begun for the background ends as soon as nothing can go on.
+/// A worker in the foreground exits as soon as no run can continue.
 const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Drives all runs that were begun or resumed with --detach, side by side, until none of them can go on
+/// Drive detached runs
+///
+/// A worker drives the runs that were started or resumed with --detach, in parallel. By default it exits as soon as no run can continue.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate worker",
+    "lockgate worker --idle-timeout never",
+    "lockgate worker --max-runs 4 --json",
+]))]
 pub(super) struct Arguments {
-    /// Stays when nothing can go on, and waits for answers and new runs
-    #[arg(long, conflicts_with = "idle")]
-    stay: bool,
-    /// Stays for so long when nothing can go on, for example 30s or 5m
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-    idle: Option<Duration>,
-    /// How many runs go on side by side at most
+    /// Exit after being idle for this long, for example 30s or 5m; never keeps the worker running
+    #[arg(long, value_name = "DURATION|never", value_parser = idle_timeout)]
+    idle_timeout: Option<IdleTimeout>,
+    /// Drive at most this many runs in parallel
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CONCURRENT_RUNS)))]
     max_runs: Option<u32>,
-    /// Prints what becomes of the runs as JSON, one object a line
+    /// Print what becomes of the runs as JSON, one object per line
     #[arg(long)]
     json: bool,
-    /// Begun by `--detach`: leaves the terminal that it was begun at
+    /// Set by `--detach`: leave the session of the terminal
     #[arg(long, hide = true)]
     in_background: bool,
+}
+
+/// How long a worker stays when no run can continue.
+#[derive(Clone, Copy, Debug)]
+enum IdleTimeout {
+    After(Duration),
+    Never,
+}
+
+fn idle_timeout(given: &str) -> Result<IdleTimeout, String> {
+    if given == "never" {
+        return Ok(IdleTimeout::Never);
+    }
+    parse_duration(given).map(IdleTimeout::After).map_err(|error| error.to_string())
 }
 
 impl Arguments {
@@ -71,11 +90,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let halt = drive::make_ready()?;
     let moved = tokio::spawn(halt_when_moved(project.root().clone(), halt.clone()));
     let settings = &project.config().background;
-    let idle = match (arguments.stay, arguments.idle) {
-        (true, _) => None,
-        (false, Some(idle)) => Some(idle),
-        (false, None) if arguments.in_background => Some(settings.idle_timeout),
-        (false, None) => Some(DEFAULT_IDLE_TIMEOUT),
+    let idle = match arguments.idle_timeout {
+        Some(IdleTimeout::Never) => None,
+        Some(IdleTimeout::After(idle)) => Some(idle),
+        None if arguments.in_background => Some(settings.idle_timeout),
+        None => Some(DEFAULT_IDLE_TIMEOUT),
     };
     let until = FleetLimits { idle, max_runs: arguments.max_runs.unwrap_or(settings.max_runs.get()) as usize };
     let mut runs = Runs::new(&project, Arc::new(WorkerReporter { json: arguments.json }));

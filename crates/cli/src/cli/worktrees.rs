@@ -1,23 +1,30 @@
 //! `lockgate worktrees`: what runs left in their git worktrees, and merging or removing it.
 
+use super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
 use crate::print::{self, STRONG, styled};
+use crate::run_argument::NamedRun;
 use lockgate::worktrees::ListedWorktree;
 use lockgate::{sanitize, select};
 use lockgate_engine::run::Status;
 use lockgate_engine::run::command::Channel;
 use std::path::Path;
 
-/// Lists the git worktrees of runs, merges them, and removes them
+/// List, merge and remove the git worktrees of runs
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = examples(&[
+    "lockgate worktrees",
+    "lockgate worktrees merge d12cbewf",
+    "lockgate worktrees remove d12cbewf build/compile",
+]))]
 pub(super) struct Arguments {
-    /// Only those of this run: its id, a beginning of it, or a feature's name
+    /// Only the worktrees of this run
     run: Option<String>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
@@ -26,13 +33,15 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Merges the branch of a worktree into what the root has checked out, and removes the worktree
+    /// Merge the branch of a worktree into the checked-out branch, and remove the worktree
+    #[command(after_help = examples(&["lockgate worktrees merge d12cbewf", "lockgate worktrees merge d12cbewf build/compile"]))]
     Merge(Which),
-    /// Removes a worktree and its branch
+    /// Remove a worktree and its branch
+    #[command(after_help = examples(&["lockgate worktrees remove d12cbewf", "lockgate worktrees remove d12cbewf build/compile --force"]))]
     Remove {
         #[command(flatten)]
         which: Which,
-        /// Also where commits or changes are lost with it
+        /// Remove it even if commits or changes are lost
         #[arg(long)]
         force: bool,
     },
@@ -40,9 +49,9 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// The run: its id, a beginning of it, or a feature's name
-    run: String,
-    /// The task whose worktree you mean: PHASE/TASK, TASK, or its listed name; without it, the run's own worktree
+    #[command(flatten)]
+    run: NamedRun,
+    /// Task whose worktree you mean: PHASE/TASK, TASK, or the listed name [default: the worktree of the run]
     task: Option<String>,
 }
 
@@ -50,8 +59,8 @@ impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
         match &self.act {
             None => Authority::Anyone,
-            Some(Action::Merge(which)) => Authority::Person(Decision::about_run("merge a worktree", &which.run)),
-            Some(Action::Remove { which, .. }) => Authority::Person(Decision::about_run("remove a worktree", &which.run)),
+            Some(Action::Merge(which)) => Authority::Person(Decision::about_run("merge a worktree", &which.run.run)),
+            Some(Action::Remove { which, .. }) => Authority::Person(Decision::about_run("remove a worktree", &which.run.run)),
         }
     }
 }
@@ -85,7 +94,7 @@ async fn list(project: &Project, named: Option<&str>, json: bool) -> Result<Exit
 }
 
 async fn merge_one(project: &Project, which: &Which) -> Result<Exit, CommandError> {
-    let merged = project.merge_worktree(&which.run, which.task.as_deref(), &project.caller(Channel::Command)).await?;
+    let merged = project.merge_worktree(&which.run.run, which.task.as_deref(), &project.caller(Channel::Command)).await?;
     let (path, branch) = (sanitize::line(&merged.worktree.path), sanitize::line(&merged.worktree.branch));
     print::say(format_args!("{branch} is merged into {}", sanitize::line(&merged.into)));
     match merged.removed {
@@ -97,7 +106,7 @@ async fn merge_one(project: &Project, which: &Which) -> Result<Exit, CommandErro
 
 async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exit, CommandError> {
     let caller = project.caller(Channel::Command);
-    let view = project.remove_worktree(&which.run, which.task.as_deref(), force, &caller).await?;
+    let view = project.remove_worktree(&which.run.run, which.task.as_deref(), force, &caller).await?;
     print::say(format_args!("{} is removed, and its branch {}", sanitize::line(&view.path), sanitize::line(&view.branch)));
     Ok(Exit::Done)
 }

@@ -136,14 +136,19 @@ fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
     if let Some(hold) = run.holds.get(&asked.id) {
         if let Some(answer) = hold.answers.last() {
             let label = hold.choice(&answer.option).map_or("", |choice| choice.label.as_str());
-            return said(&asked.id, label, lockgate::phrases::by(Some(&answer.actor)), answer.at.to_string());
+            return said(&asked.id, label, lockgate::phrases::by(Some(&answer.actor)), lockgate::human_time::local(answer.at));
         }
         if hold.revision != asked.revision {
             return format!("hold {} was opened again, because what it shows has changed", asked.id);
         }
     }
     match run.decisions.iter().rev().find(|decision| decision.hold == asked.id) {
-        Some(decision) => said(&asked.id, &decision.label, lockgate::phrases::by(Some(&decision.actor)), decision.at.to_string()),
+        Some(decision) => said(
+            &asked.id,
+            &decision.label,
+            lockgate::phrases::by(Some(&decision.actor)),
+            lockgate::human_time::local(decision.at),
+        ),
         None => format!("hold {} no longer waits", asked.id),
     }
 }

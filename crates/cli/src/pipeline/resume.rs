@@ -8,13 +8,13 @@ use lockgate::sanitize;
 /// How somebody wants a pipeline to go on.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct PipelineResumeFlags {
-    /// Says that what failed in a pipeline is mended, instead of being asked
+    /// Confirm that the failure of a pipeline is fixed, instead of being asked
     #[arg(long, conflicts_with_all = ["continue_run", "restart"])]
     pub(crate) fixed: bool,
-    /// Lets a pipeline go on where it was: past the gate that it waits at, and with what was cut off, instead of being asked
+    /// Continue a pipeline past its gate and with interrupted work, instead of being asked
     #[arg(long = "continue", conflicts_with = "restart")]
     pub(crate) continue_run: bool,
-    /// Runs the phase of a pipeline that was cut off again from its beginning, instead of being asked
+    /// Restart the interrupted phase of a pipeline, instead of being asked
     #[arg(long)]
     pub(crate) restart: bool,
 }

@@ -22,7 +22,7 @@ pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
         text += &format!("  review {verdict} (attempt {}, {p0} P0, {p1} P1){why}\n", review.attempt);
     }
     if view.waits_for_review {
-        let command = lockgate(["review", &view.prd, "--verdict", "ship", "--p0", "0", "--p1", "0"]);
+        let command = lockgate(["pipeline", "review", &view.prd, "--verdict", "ship", "--p0", "0", "--p1", "0"]);
         let waits = styled(WARNING, "nothing begins before a review lets it");
         text += &format!("  {waits}: {}\n", styled(HELP, sanitize::line(&command)));
     }

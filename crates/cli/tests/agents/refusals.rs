@@ -14,7 +14,7 @@ pub(crate) fn a_refused_key_opens_an_auth_gate_and_the_task_continues_after_it(p
     assert_eq!(hold["kind"], "authentication", "{hold:#}");
     assert_eq!(harness.events("task_failed").len(), 0, "a missing login costs no attempt");
     let hold = format!("{}@{}", hold["id"].as_str().unwrap(), hold["revision"]);
-    harness.must(0, &["answer", &hold, "done", "--resume"]);
+    harness.must(0, &["answer", &hold, "done", "--foreground"]);
     assert_eq!(harness.status()["context"]["outputs"]["work"]["say"], "let in");
 }
 

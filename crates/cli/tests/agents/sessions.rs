@@ -21,7 +21,7 @@ pub(crate) fn tasks_share_a_session_and_each_turn_counts_once_towards_the_budget
         for _ in ["two", "three"] {
             let hold =
                 format!("{}@{}", harness.status()["holds"][0]["id"].as_str().unwrap(), harness.status()["holds"][0]["revision"]);
-            harness.run(&["answer", &hold, "raise-budget", "--resume"]);
+            harness.run(&["answer", &hold, "raise-budget", "--foreground"]);
         }
     }
     let sessions: Vec<_> = (0..3).map(|number| harness.report(number)["session"].clone()).collect();

@@ -162,7 +162,7 @@ phases:
     assert_eq!(project.events(&run, "task_finished").len(), 2);
     assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
     let hold = project.waiting_hold();
-    ended(&project.run(&["answer", &hold, "raise-budget", "--resume"]), 0);
+    ended(&project.run(&["answer", &hold, "raise-budget", "--foreground"]), 0);
     assert_eq!(project.events(&run, "task_finished").len(), 4);
     assert_eq!(project.events(&run, "budget_raised").len(), 1);
 }
@@ -188,7 +188,7 @@ exit 1
     let run = project.newest();
     assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
     let hold = project.waiting_hold();
-    ended(&project.run(&["answer", &hold, "raise-budget", "--resume"]), 3);
+    ended(&project.run(&["answer", &hold, "raise-budget", "--foreground"]), 3);
     let arguments = project.read("arguments.txt");
     assert!(arguments.lines().nth(1).unwrap().contains("--resume s-1"), "it goes on where it was: {arguments}");
     let half = "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"half\"}]}}'\n";
@@ -232,7 +232,7 @@ phases:
     assert_eq!(project.events(&run, "task_failed").len(), 0, "{}", output.stderr);
     assert_eq!(project.status(&run)["holds"][0]["kind"], "budget");
     let hold = project.waiting_hold();
-    ended(&project.run(&["answer", &hold, "Count as done", "--resume"]), 0);
+    ended(&project.run(&["answer", &hold, "Count as done", "--foreground"]), 0);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn waiting() -> (Project, String) {
 #[test]
 fn an_answered_hold_is_shown_as_answered_and_no_longer_asks() {
     let (project, hold) = waiting();
-    assert_eq!(project.run(&["answer", &hold, "Again", "--feedback", "shorter"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Again", "--feedback", "shorter", "--no-resume"]).code, Some(0));
     let run = project.newest();
     let status = project.status(&run);
     let answer = &status["holds"][0]["answer"];
@@ -51,7 +51,7 @@ fn printed_commands_have_a_feedback_placeholder_and_resume_only_undriven_runs() 
     let (project, hold) = waiting();
     for command in [&["why", "login"][..], &["status", "login"], &["inbox"]] {
         let text = project.run(command).stdout;
-        assert!(text.contains(&format!("lockgate answer {hold} Again --feedback \"…\" --resume\n")), "{text}");
+        assert!(text.contains(&format!("lockgate answer {hold} Again --feedback \"…\"\n")), "{text}");
     }
     let flow = "
 name: both
@@ -79,14 +79,14 @@ fn a_nonexistent_revision_is_bad_input_before_and_after_the_answer() {
     let id = hold.split('@').next().unwrap();
     let refused = |project: &Project, when: &str| {
         for revision in ["0", "2", "7"] {
-            let output = project.run(&["answer", &format!("{id}@{revision}"), "Looks good"]);
+            let output = project.run(&["answer", &format!("{id}@{revision}"), "Looks good", "--no-resume"]);
             assert_eq!(output.code, Some(4), "{when}: {output:?}");
             let said = format!("hold {id} has no revision {revision}; its latest is 1");
             assert!(output.stderr.contains(&said), "{when}: {output:?}");
         }
     };
     refused(&project, "open");
-    assert_eq!(project.run(&["answer", &hold, "Looks good"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Looks good", "--no-resume"]).code, Some(0));
     refused(&project, "answered");
     assert_eq!(project.run(&["resume", "login"]).code, Some(0));
     refused(&project, "settled");
@@ -96,11 +96,15 @@ fn a_nonexistent_revision_is_bad_input_before_and_after_the_answer() {
 #[test]
 fn a_nonexistent_option_is_bad_input_even_after_the_hold_is_decided() {
     let (project, hold) = waiting();
-    assert_eq!(project.run(&["answer", &hold, "Looks good", "--resume"]).code, Some(0));
-    let output = project.run(&["answer", &hold, "lgtm"]);
+    assert_eq!(project.run(&["answer", &hold, "Looks good", "--foreground"]).code, Some(0));
+    let output = project.run(&["answer", &hold, "lgtm", "--no-resume"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("\"lgtm\" is not an option of hold"), "{output:?}");
     assert!(output.stderr.contains("1. Looks good") && output.stderr.contains("2. Again"), "{output:?}");
-    assert_eq!(project.run(&["answer", &hold, "1"]).code, Some(0), "the number of what was answered is the same answer");
-    assert_eq!(project.run(&["answer", &hold, "2"]).code, Some(3));
+    assert_eq!(
+        project.run(&["answer", &hold, "1", "--no-resume"]).code,
+        Some(0),
+        "the number of what was answered is the same answer"
+    );
+    assert_eq!(project.run(&["answer", &hold, "2", "--no-resume"]).code, Some(3));
 }

@@ -29,7 +29,7 @@ fn waiting() -> (Project, String) {
 #[test]
 fn an_answer_is_recorded_and_the_run_continues_when_resumed() {
     let (project, hold) = waiting();
-    let output = project.run(&["answer", &hold, "looks good"]);
+    let output = project.run(&["answer", &hold, "looks good", "--no-resume"]);
     assert_data_eq!(
         project.snapshot(&output),
         str![[r#"
@@ -49,8 +49,8 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
 #[test]
 fn repeating_an_answer_succeeds_and_a_different_one_shows_the_recorded_answer() {
     let (project, hold) = waiting();
-    assert_eq!(project.run(&["answer", &hold, "1"]).code, Some(0));
-    let again = project.run(&["answer", &hold, "Looks good"]);
+    assert_eq!(project.run(&["answer", &hold, "1", "--no-resume"]).code, Some(0));
+    let again = project.run(&["answer", &hold, "Looks good", "--no-resume"]);
     assert_data_eq!(
         project.snapshot(&again),
         str![[r#"
@@ -61,7 +61,7 @@ hold [HOLD] has this answer already, by [USER] by command at [TIME]
 
 "#]]
     );
-    let other = project.run(&["answer", &hold, "Stop"]);
+    let other = project.run(&["answer", &hold, "Stop", "--no-resume"]);
     assert_data_eq!(
         project.snapshot(&other),
         str![[r#"
@@ -74,8 +74,8 @@ help: see what became of it with `lockgate log [RUN]`
 "#]]
     );
     assert_eq!(project.run(&["resume", "login"]).code, Some(0));
-    assert_eq!(project.run(&["answer", &hold, "Looks good"]).code, Some(0), "also when the run is complete");
-    assert_eq!(project.run(&["answer", &hold, "Stop"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &hold, "Looks good", "--no-resume"]).code, Some(0), "also when the run is complete");
+    assert_eq!(project.run(&["answer", &hold, "Stop", "--no-resume"]).code, Some(3));
     assert_eq!(project.events(&project.newest(), "answered").len(), 1);
 }
 
@@ -83,8 +83,8 @@ help: see what became of it with `lockgate log [RUN]`
 fn one_of_two_concurrent_answers_wins() {
     for _ in 0..4 {
         let (project, hold) = waiting();
-        let one = project.start(&["answer", &hold, "Looks good"]);
-        let other = project.start(&["answer", &hold, "Stop"]);
+        let one = project.start(&["answer", &hold, "Looks good", "--no-resume"]);
+        let other = project.start(&["answer", &hold, "Stop", "--no-resume"]);
         let (one, other) = (finish(one), finish(other));
         let mut codes = [one.code, other.code];
         codes.sort();
@@ -99,7 +99,7 @@ fn one_of_two_concurrent_answers_wins() {
 #[test]
 fn an_unknown_option_is_bad_input_and_lists_the_options() {
     let (project, hold) = waiting();
-    let output = project.run(&["answer", &hold, "lgtm"]);
+    let output = project.run(&["answer", &hold, "lgtm", "--no-resume"]);
     assert_data_eq!(
         project.snapshot(&output),
         str![[r#"
@@ -123,14 +123,14 @@ fn holds_and_runs_can_be_named_by_any_unambiguous_prefix() {
     assert_eq!(project.run(&["status", &run[..4]]).code, Some(0));
     assert_eq!(project.run(&["status", &run.to_uppercase()]).code, Some(0));
     let (id, revision) = hold.split_once('@').unwrap();
-    assert_eq!(project.run(&["answer", &format!("{}@{revision}", &id[..5]), "1"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &format!("{}@{revision}", &id[..5]), "1", "--no-resume"]).code, Some(0));
     for nothing in ["status", "why", "log", "resume", "cancel"] {
         let output = project.run(&[nothing, "zzzzzzzzz"]);
         assert_eq!(output.code, Some(4), "{output:?}");
         assert!(output.stderr.contains("there is no run \"zzzzzzzzz\""), "{output:?}");
     }
-    assert_eq!(project.run(&["answer", "zzzzzzzzz", "1"]).code, Some(4));
-    assert_eq!(project.run(&["answer", &format!("{id}@new"), "1"]).code, Some(4));
+    assert_eq!(project.run(&["answer", "zzzzzzzzz", "1", "--no-resume"]).code, Some(4));
+    assert_eq!(project.run(&["answer", &format!("{id}@new"), "1", "--no-resume"]).code, Some(4));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_feature_names_its_newest_unfinished_run() {
     assert_eq!(project.run(&["cancel", "login"]).code, Some(0));
     let output = project.run(&["resume", "login"]);
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(output.stderr.contains("all runs about \"login\" have ended"), "{output:?}");
+    assert!(output.stderr.contains("all runs of \"login\" have ended"), "{output:?}");
     assert_eq!(project.status("login")["run"], project.newest(), "whoever only looks sees the newest");
 }
 

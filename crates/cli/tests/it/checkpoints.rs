@@ -32,14 +32,14 @@ phase plan
 run [RUN] waits for a person: hold [HOLD]@1 in phase plan
     Continue with next phase?
   answer it with one of
-    lockgate answer [HOLD]@1 Continue --resume
-    lockgate answer [HOLD]@1 Abort --resume
+    lockgate answer [HOLD]@1 Continue
+    lockgate answer [HOLD]@1 Abort
   look at it: lockgate why [RUN]
 
 "#]]
     );
     let hold = project.waiting_hold();
-    let output = project.run(&["answer", &hold, "Continue", "--resume"]);
+    let output = project.run(&["answer", &hold, "Continue", "--foreground"]);
     assert_data_eq!(
         project.snapshot(&output),
         str![[r#"
@@ -110,7 +110,7 @@ fn a2_a3_a_custom_checkpoint_shows_its_prompt_files_and_options_and_records_in_o
     assert_eq!(hold["files"][0]["digest"].as_str().unwrap().len(), 64);
 
     let answer = project.waiting_hold();
-    let output = project.run(&["answer", &answer, "redo", "--feedback", "", "--resume"]);
+    let output = project.run(&["answer", &answer, "redo", "--feedback", "", "--foreground"]);
     assert_eq!(output.code, Some(3), "{output:?}");
     let run = project.newest();
     let kinds = project.kinds(&run);

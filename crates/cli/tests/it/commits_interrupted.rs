@@ -67,7 +67,7 @@ fn a_kill_after_the_commit_leaves_a_matching_index_regardless_of_the_task_outcom
     assert_eq!(project.run(&["resume", &project.newest()]).code, Some(3));
     assert_eq!(status(&project), "", "nothing looks staged or undone");
     assert_eq!(committed(&project), "gone.txt\nnew.txt\n");
-    let done = project.run(&["answer", &project.waiting_hold(), "Count as done", "--resume"]);
+    let done = project.run(&["answer", &project.waiting_hold(), "Count as done", "--foreground"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(project.git(&["for-each-ref", "refs/lockgate"]), "", "no snapshot is left");
 }

@@ -106,7 +106,7 @@ fn one_run(random: &mut SmallRng, most: u64, seed: u64) -> u64 {
                 return killed.max(1);
             }
             "waiting" => {
-                let answered = project.run(&["answer", &project.waiting_hold(), "Continue"]);
+                let answered = project.run(&["answer", &project.waiting_hold(), "Continue", "--no-resume"]);
                 assert_eq!(answered.code, Some(0), "{answered:?}");
                 answers += 1;
             }
@@ -148,6 +148,6 @@ fn check(project: &Project, run: &str, answers: usize, seed: u64) {
             lines.iter().filter_map(|line| line.strip_prefix(&format!("start {task} "))).map(|text| text.parse::<u64>().unwrap());
         assert_eq!(later.max(), Some(*attempt), "{}", reported("nothing of a task ran after the attempt that finished"));
     }
-    let verified = project.run(&["verify", run]);
+    let verified = project.run(&["db", "verify", run]);
     assert_eq!(verified.code, Some(0), "{}: {verified:?}", reported("the history verifies"));
 }

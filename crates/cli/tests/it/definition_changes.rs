@@ -23,7 +23,7 @@ fn waiting() -> Project {
     project.write("subagents/scout.md", "old");
     ended(&project.run(&["run", "flow.yaml", "--agent", "cat >/dev/null; echo x"]), 3);
     let hold = project.waiting_hold();
-    ended(&project.run(&["answer", &hold, "Continue"]), 0);
+    ended(&project.run(&["answer", &hold, "Continue", "--no-resume"]), 0);
     project
 }
 
@@ -60,7 +60,7 @@ fn f10_an_accepted_change_is_an_event_and_takes_effect() {
     assert_eq!(project.read("made.txt"), "new\n");
     assert_eq!(project.read(&format!(".lockgate/runs/{}/out/final.md", project.newest())), "new 2");
     assert_eq!(project.events(&project.newest(), "definition_accepted").len(), 1);
-    ended(&project.run(&["verify", &project.newest()]), 0);
+    ended(&project.run(&["db", "verify", &project.newest()]), 0);
     ended(&project.run(&["status", &project.newest()]), 0);
 }
 

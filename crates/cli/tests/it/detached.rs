@@ -75,11 +75,11 @@ fn a_detached_run_continues_after_an_answer_and_the_idle_process_ends() {
 
     // Nothing is there any more: the answer itself sees to it that the run goes on.
     let hold = project.waiting_hold();
-    let answered = project.run(&["answer", &hold, "Continue"]);
+    let answered = project.run(&["answer", &hold, "Continue", "--no-resume"]);
     assert!(well(&answered).stderr.contains("in the background"), "{answered:?}");
     assert_eq!(project.run(&["wait", run]).code, Some(0));
     assert_eq!(project.read("trace"), "first\nsecond\n");
-    well(&project.run(&["verify"]));
+    well(&project.run(&["db", "verify"]));
     until_gone(&project);
     let log = project.read(".lockgate/background.log");
     assert!(log.contains("waits for a person") && log.contains("complete"), "{log}");
@@ -94,13 +94,13 @@ fn one_background_process_drives_all_detached_runs_and_receives_answers() {
         assert_eq!(project.run(&["wait", run]).code, Some(3));
     }
     for hold in project.json(0, &["inbox", "--json"]).as_array().unwrap() {
-        well(&project.run(&["answer", hold["id"].as_str().unwrap(), "Continue"]));
+        well(&project.run(&["answer", hold["id"].as_str().unwrap(), "Continue", "--no-resume"]));
     }
     for run in &runs {
         assert_eq!(project.run(&["wait", run]).code, Some(0));
     }
     assert_eq!(background(&project), Some(pid.clone()), "it was another process");
-    well(&project.run(&["verify"]));
+    well(&project.run(&["db", "verify"]));
     stop(&pid, Signal::TERM);
     until_gone(&project);
 }
@@ -162,7 +162,7 @@ fn a_killed_background_process_loses_nothing_and_status_reports_it() {
     well(&finish(drive));
     assert_eq!(project.status(run)["status"], "complete");
     assert_eq!(project.read("trace"), "before\nafter\n", "a finished task ran again");
-    well(&project.run(&["verify"]));
+    well(&project.run(&["db", "verify"]));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn interrupted_tasks_rerun_in_the_background() {
         assert_eq!(project.read("trace"), "before\nafter\n", "only what was cut off ran again");
         assert!(project.status(run)["detached"].as_bool().unwrap());
         until_gone(&project);
-        well(&project.run(&["verify"]));
+        well(&project.run(&["db", "verify"]));
     }
 }
 
@@ -258,7 +258,7 @@ fn when_the_root_is_moved_the_process_ends_and_the_run_continues_at_the_new_loca
     std::fs::write(new.join("go"), "").unwrap();
     well(&run(&new, &["worker"]));
     assert_eq!(std::fs::read_to_string(new.join("trace")).unwrap(), "before\nafter\n");
-    well(&run(&new, &["verify"]));
+    well(&run(&new, &["db", "verify"]));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_background_process_reports_a_full_disk_and_retries() {
     project.write("go", "");
     well(&project.run(&["worker"]));
     assert_eq!(project.status(view["run"].as_str().unwrap())["status"], "complete");
-    well(&project.run(&["verify"]));
+    well(&project.run(&["db", "verify"]));
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_full_disk_is_reported_and_detached_runs_continue_later() {
     let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(reported.contains("there is no room left"), "{reported}");
     assert_eq!(project.status(run)["status"], "waiting", "half an answer was recorded");
-    well(&project.run(&["answer", &hold, "Continue"]));
+    well(&project.run(&["answer", &hold, "Continue", "--no-resume"]));
     assert_eq!(project.run(&["wait", run]).code, Some(0));
     until_gone(&project);
 }
@@ -328,7 +328,7 @@ fn a_run_resumed_at_a_terminal_is_no_longer_detached() {
     assert_eq!(project.run(&["resume", run]).code, Some(3));
     assert_eq!(project.status(run)["detached"], false);
     let hold = project.waiting_hold();
-    let answered = project.run(&["answer", &hold, "Continue"]);
+    let answered = project.run(&["answer", &hold, "Continue", "--no-resume"]);
     assert!(answered.stderr.contains(&format!("go on with `lockgate resume {run}`")), "{answered:?}");
     well(&project.run(&["worker"]));
     assert_eq!(project.status(run)["status"], "interrupted", "it was driven all the same");
@@ -364,7 +364,7 @@ phases:
 fn an_idle_background_process_waits_for_new_runs_until_terminated() {
     let project = project(FLOW, "1s");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
-    let child = project.start(&["worker", "--stay"]);
+    let child = project.start(&["worker", "--idle-timeout", "never"]);
     until("the process in the background", || background(&project).is_some());
     let view = detached(&project, &[]);
     assert_eq!(project.run(&["wait", view["run"].as_str().unwrap()]).code, Some(3));
@@ -393,7 +393,7 @@ fn answering_with_resume_leaves_a_detached_run_in_the_background() {
     assert_eq!(project.run(&["wait", run]).code, Some(3));
     let pid = background(&project).expect("a process in the background");
     // The process that the answer wakes and the one that answers must not both continue it.
-    let answered = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    let answered = project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]);
     assert!(!well(&answered).stderr.contains("second"), "nothing is driven here: {answered:?}");
     assert_eq!(project.run(&["wait", run]).code, Some(0));
     assert_eq!(project.json(0, &["status", run, "--json"])["detached"], true);

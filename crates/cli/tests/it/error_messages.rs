@@ -142,7 +142,7 @@ fn with_json_errors_are_printed_as_json() {
     for command in [&["status", "nobody", "--json"][..], &["why", "nobody", "--json"], &["log", "nobody", "--json"]] {
         error_of(&project, 4, command);
     }
-    error_of(&project, 4, &["answer", "nothing", "1", "--json"]);
+    error_of(&project, 4, &["answer", "nothing", "1", "--json", "--no-resume"]);
     error_of(&project, 4, &["resume", &project.newest(), "--json"]);
     let plain = project.run(&["status", "nobody"]);
     assert_eq!(plain.stdout, "", "only where it was asked for");

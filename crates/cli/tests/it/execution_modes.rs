@@ -204,7 +204,7 @@ fn a11_a_person_decides_after_the_iteration_limit() {
     let labels: Vec<&str> = hold["options"].as_array().unwrap().iter().map(|option| option["label"].as_str().unwrap()).collect();
     assert_eq!(labels, ["Run the phase again", "Continue anyway", "Abort"]);
     let waiting = project.waiting_hold();
-    ended(&project.run(&["answer", &waiting, "Run the phase again", "--resume"]), 0);
+    ended(&project.run(&["answer", &waiting, "Run the phase again", "--foreground"]), 0);
     assert_eq!(project.status(&run_id)["status"], "complete");
     std::fs::remove_file(project.path("made.txt")).unwrap();
     ended(&run(&project, &["--answer", "work/gap_check=Continue anyway"]), 0);
@@ -265,7 +265,7 @@ phases:
     let hold = &project.status(&project.newest())["holds"][0];
     assert!(hold["notes"][0].as_str().unwrap().contains("the gap check failed: Error: broken"), "{hold}");
     let waiting = project.waiting_hold();
-    let output = project.run(&["answer", &waiting, "continue", "--resume"]);
+    let output = project.run(&["answer", &waiting, "continue", "--foreground"]);
     ended(&output, 3);
     assert!(output.stderr.contains("odd: ReferenceError"), "{}", output.stderr);
 }

@@ -57,7 +57,7 @@ fn an_execution_spec_runs_with_agents_as_executors_and_stops_between_its_phases(
     let asked = view["holds"][0]["prompt"].as_str().unwrap_or_default();
     assert!(asked.contains("Next: Phase 2: Rest (WS2 Page, WS3 Text)."), "{asked}");
     let hold = project.waiting_hold();
-    project.json(0, &["answer", &hold, "Continue", "--resume", "--json"]);
+    project.json(0, &["answer", &hold, "Continue", "--foreground", "--json"]);
     let reported = project.read("told.txt");
     assert!(
         reported.contains("# WS3: Text") && reported.contains("Write {{it}} down") && reported.contains("Short words."),
@@ -77,7 +77,7 @@ fn a_spec_that_changed_since_the_run_started_is_asked_about() {
     assert!(output.code == Some(3) && output.stderr.contains("have changed since it began: SPEC.md"), "{output:?}");
     assert_eq!(project.run(&["resume", &run, "--changed", "accept"]).code, Some(3));
     let hold = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--foreground"]).code, Some(0));
     assert!(project.path("changed.txt").exists());
 }
 
@@ -116,9 +116,9 @@ fn d4_check_names_the_broken_rule_its_position_and_a_fix() {
     project.write("PRD-009.json", STATE);
     project.write("bad/PRD-009.json", STATE.replace("\"paused\"", "\"pauzed\"").replace("[\"WS2\", \"WS3\"]", "[\"WS2\"]"));
     project.write("cut.json", "{\n  \"prd\": \"PRD-009\",\n}");
-    let clean = project.run(&["check", "PRD-009.json", "--spec", "SPEC.md"]);
+    let clean = project.run(&["pipeline", "check", "PRD-009.json", "--spec", "SPEC.md"]);
     assert_eq!((clean.code, clean.stdout.as_str()), (Some(0), "PRD-009.json: clean\n"), "{clean:?}");
-    let found = project.run(&["check", "PRD-009.json", "bad/PRD-009.json", "--spec", "SPEC.md"]);
+    let found = project.run(&["pipeline", "check", "PRD-009.json", "bad/PRD-009.json", "--spec", "SPEC.md"]);
     assert_eq!(found.code, Some(1), "{found:?}");
     assert_eq!(
         found.stdout,
@@ -130,7 +130,7 @@ bad/PRD-009.json:8:3: workstreams-differ-from-spec: not in any of the three list
 bad/PRD-009.json: 2 findings
 "
     );
-    let files = project.json(4, &["check", "bad/PRD-009.json", "cut.json", "missing.json", "--json"]);
+    let files = project.json(4, &["pipeline", "check", "bad/PRD-009.json", "cut.json", "missing.json", "--json"]);
     assert_eq!(files[0]["findings"][0]["rule"], "status-unknown");
     assert_eq!((&files[1]["error"]["code"], &files[2]["error"]["code"]), (&"not-json".into(), &"unreadable-file".into()));
     assert!(files[1]["error"]["message"].as_str().is_some_and(|message| message.contains("cut.json:3:1 is not JSON")), "{files}");
@@ -148,7 +148,7 @@ fn d4_a_missing_broken_or_unrelated_spec_is_a_clear_error() {
         ("SPEC.md", "gate `their` is not defined under `gates`"),
         ("PRD-009.json", "this is a pipeline state file, not a workflow"),
     ] {
-        let output = project.run(&["check", "PRD-009.json", "--spec", spec]);
+        let output = project.run(&["pipeline", "check", "PRD-009.json", "--spec", spec]);
         assert!(output.code == Some(4) && output.stderr.contains(said), "{output:?}");
     }
 }

@@ -69,7 +69,9 @@ fn bad_usage_exits_with_4_and_help_with_0() {
         assert_eq!((output.code, output.stdout.as_str()), (Some(4), ""), "{arguments:?}: {output:?}");
         assert!(!output.stderr.is_empty());
     }
-    for arguments in [&["--help"][..], &["--version"], &["run", "--help"], &["answer", "-h"], &["help"], &["help", "answer"]] {
+    for arguments in
+        [&["--help"][..], &["--version"], &["run", "--help"], &["answer", "-h", "--no-resume"], &["help"], &["help", "answer"]]
+    {
         let output = project.run(arguments);
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments:?}: {output:?}");
         assert!(!output.stdout.is_empty());
@@ -144,7 +146,7 @@ fn a_database_locked_by_another_process_is_reported() {
     assert!(output.stderr.contains("locked"), "{output:?}");
     connection.execute_batch("ROLLBACK").unwrap();
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
 /// Starts the slow workflow and waits until its second task works; gives that task's process too.
@@ -279,7 +281,7 @@ fn no_orphan_of_a_killed_program_runs_alongside_its_successor() {
     assert!(!lives(&task), "the orphan was ended before its successor began");
     project.write("go", "");
     assert_eq!(finish(child).code, Some(0));
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
 #[test]
@@ -335,12 +337,12 @@ phases:
     until("both tasks", || project.path("began").exists() && project.run(&["inbox"]).stdout.contains("@1"));
     project.write("mended", "");
     let hold = project.waiting_hold();
-    let output = project.run(&["answer", &hold, "rerun", "--resume"]);
+    let output = project.run(&["answer", &hold, "rerun", "--foreground"]);
     assert_eq!(output.code, Some(0), "recorded, and carried out elsewhere: {output:?}");
     assert!(output.stderr.contains("is answered: \"Run again\""), "{output:?}");
     assert!(output.stderr.contains(&format!("note: process {} on ", child.id())), "{output:?}");
     assert!(!output.stderr.contains("error"), "{output:?}");
-    let again = project.json(0, &["answer", &hold, "rerun", "--resume", "--json"]);
+    let again = project.json(0, &["answer", &hold, "rerun", "--foreground", "--json"]);
     assert_eq!((&again["status"], &again["driver"]["pid"]), (&"running".into(), &child.id().into()), "{again}");
     let run = project.newest();
     until("the rerun", || project.events(&run, "task_finished").len() == 1);

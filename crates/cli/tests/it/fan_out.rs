@@ -72,9 +72,9 @@ fn items_have_task_addresses_and_failed_items_affect_dependents_of_the_fan_out()
     let output = project.run(&["logs", &run, "work/each[two]"]);
     ended(&output, 0);
     assert_eq!(output.stdout, "about two\n");
-    ended(&project.run(&["retry", &run, "each[two]"]), 0);
+    ended(&project.run(&["retry", &run, "each[two]", "--no-resume"]), 0);
     ended(&project.run(&["resume", &run]), 3);
-    ended(&project.run(&["skip", &run, "each[two]", "--reason", "no need"]), 0);
+    ended(&project.run(&["skip", &run, "each[two]", "--reason", "no need", "--no-resume"]), 0);
     ended(&project.run(&["resume", &run]), 0);
     project.write(
         "flow.yaml",

@@ -124,7 +124,7 @@ impl Storm {
                 "waiting" => {
                     // Nothing works now, so the user's edits cannot be taken for a task's.
                     self.project.write("later.txt", format!("{USERS} later\n"));
-                    let answered = self.project.run(&["answer", &self.project.waiting_hold(), "Continue"]);
+                    let answered = self.project.run(&["answer", &self.project.waiting_hold(), "Continue", "--no-resume"]);
                     assert_eq!(answered.code, Some(0), "{answered:?}");
                 }
                 _ => self.drive(&["resume", &id], most),
@@ -185,11 +185,11 @@ impl Storm {
         for line in project.read(".lockgate/trace").lines() {
             assert!(!lives(line.rsplit(' ').next().unwrap()), "{}", self.describe("something still runs"));
         }
-        assert_eq!(project.run(&["gc"]).code, Some(0));
+        assert_eq!(project.run(&["db", "gc"]).code, Some(0));
         assert!(!project.path(".git/index.lock").exists(), "{}", self.describe("git is locked"));
         assert_eq!(project.git(&["for-each-ref", "refs/lockgate"]), "", "{}", self.describe("snapshots are left"));
         project.git(&["fsck", "--connectivity-only"]);
-        let verified = project.run(&["verify", run]);
+        let verified = project.run(&["db", "verify", run]);
         assert_eq!(verified.code, Some(0), "{}: {verified:?}", self.describe("the history verifies"));
     }
 

@@ -61,15 +61,15 @@ fn a_long_task_is_handed_over_between_agents_without_repeating_work() {
         inbox[0]["options"].as_array().unwrap().iter().map(|option| option["id"].as_str().unwrap()).collect();
     assert_eq!(options, ["red", "blue", "answer", "abort"]);
     assert!(inbox[0]["text"].as_str().unwrap().contains("Progress: 2/4 tasks complete\nTask: three"), "{inbox}");
-    let block = project.run(&["handover", &project.newest()]).stdout;
+    let block = project.run(&["agent", "handover", &project.newest()]).stdout;
     for part in
         ["## CHECKPOINT REACHED", "**Type:** decision", "| 1.1 | one | ", "**Status:** awaiting decision", "1. red: Red paint"]
     {
         assert!(block.contains(part), "{part}: {block}");
     }
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--resume"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--foreground"]).code, Some(3));
     assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify");
-    let issues = project.run(&["answer", &project.waiting_hold(), "approved", "--resume"]);
+    let issues = project.run(&["answer", &project.waiting_hold(), "approved", "--foreground"]);
     assert_eq!(issues.code, Some(0), "{issues:?}");
     assert_eq!(project.read("attempts.txt"), "1\n2\n3\n");
     let prompt = project.read("last-prompt.txt");
@@ -85,10 +85,10 @@ fn a_long_task_is_handed_over_between_agents_without_repeating_work() {
     let run = project.newest();
     assert_eq!(project.events(&run, "handed_over").len(), 2);
     assert_eq!(project.events(&run, "task_failed").len(), 0);
-    let continuation = project.run(&["continuation", &run]).stdout;
+    let continuation = project.run(&["agent", "continuation", &run]).stdout;
     assert!(continuation.contains("| 1 | The whole plan | - | - |"), "{continuation}");
     assert!(continuation.contains("User response: approved"), "{continuation}");
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn a_missing_commit_opens_a_hold_before_the_next_agent_starts() {
     for arguments in [&["reflog", "expire", "--expire=now", "--all"][..], &["gc", "-q", "--prune=now"]] {
         project.git(arguments);
     }
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--resume"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--foreground"]).code, Some(3));
     let inbox = project.json(0, &["inbox", "--json"]);
     assert_eq!(inbox[0]["kind"], "handover", "{inbox}");
     assert_eq!(project.read("attempts.txt"), "1\n", "nobody went on");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "continue", "--resume"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "continue", "--foreground"]).code, Some(3));
     assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify", "a person may say that it goes on all the same");
 }
 
@@ -162,10 +162,10 @@ fn a_decision_of_an_agent_offers_its_options_and_the_next_agent_gets_the_chosen_
     assert_eq!(offered("label"), ["Keep SQLite", "Abort (agent's option)", "Answer in words", "Abort"]);
     assert_eq!(offered("pros"), ["simple", "nothing to do", "-", "-"]);
     assert_eq!(offered("cons"), ["one machine", "no feature", "-", "-"]);
-    let block = project.run(&["handover", &project.newest()]).stdout;
+    let block = project.run(&["agent", "handover", &project.newest()]).stdout;
     assert!(block.contains("| Keep SQLite | simple | one machine |"), "{block}");
     assert_eq!(
-        project.run(&["answer", &project.waiting_hold(), "option-abort", "--resume"]).code,
+        project.run(&["answer", &project.waiting_hold(), "option-abort", "--foreground"]).code,
         Some(0),
         "it is only an option"
     );
@@ -178,7 +178,7 @@ fn the_block_of_a_checkpoint_lists_the_possible_answers() {
     let project =
         Project::with("name: x\nphases: [{ id: a, tasks: [{ id: t, pass: true }], checkpoint: { prompt: 'Ship it?' } }]\n");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
-    let block = project.run(&["handover", &project.newest()]).stdout;
+    let block = project.run(&["agent", "handover", &project.newest()]).stdout;
     assert!(block.contains("Ship it?\n\nOptions:\n1. continue: Continue\n\n2. abort: Abort\n"), "{block}");
 }
 
@@ -196,12 +196,12 @@ phases:
     );
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     let run = project.newest();
-    let handover = project.run(&["handover", &run]).stdout;
+    let handover = project.run(&["agent", "handover", &run]).stdout;
     assert!(handover.contains("Good␛[2J?"), "{handover:?}");
     let answered =
-        project.run(&["answer", &project.waiting_hold(), "Go", "--feedback", "fine\u{1b}]0;x\u{7}\u{9b}31m", "--resume"]);
+        project.run(&["answer", &project.waiting_hold(), "Go", "--feedback", "fine\u{1b}]0;x\u{7}\u{9b}31m", "--foreground"]);
     assert_eq!(answered.code, Some(3), "{answered:?}");
-    let continuation = project.run(&["continuation", &run]).stdout;
+    let continuation = project.run(&["agent", "continuation", &run]).stdout;
     assert!(continuation.contains("fine␛]0;x␇"), "{continuation:?}");
     for block in [handover, continuation] {
         assert!(block.chars().all(|character| character == '\n' || !character.is_control()), "{block:?}");

@@ -170,7 +170,7 @@ flow (login), run [RUN]  waiting
     );
     let run = project.newest();
     let hold = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--foreground"]).code, Some(0));
     let text = project.run(&["graph", &run]).stdout;
     assert!(text.contains("answered: Continue") && text.contains("✓ done        make"), "{text}");
     for (kind, beginning) in [("--svg", "<svg "), ("--mermaid", "%% flow (login), run ")] {
@@ -334,7 +334,7 @@ fn doctor_finds_a_damaged_database() {
     project.write(".lockgate/lockgate.db", "this is no database, whatever its name says; it is long enough to have a header");
     let report = project.json(1, &["doctor", "--json"]);
     assert_eq!(wrong(&report), ["database"], "{report}");
-    assert!(report.to_string().contains("lockgate restore BACKUP --force"), "{report}");
+    assert!(report.to_string().contains("lockgate db restore BACKUP --force"), "{report}");
 }
 
 #[test]
@@ -362,7 +362,7 @@ phases:
     let text = project.run(&["graph", &project.newest()]).stdout;
     assert!(text.contains("! interrupted wait"), "{text}");
     // What is not finished is nobody's garbage.
-    let output = project.run(&["gc"]);
+    let output = project.run(&["db", "gc"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(lives(&project.read("pid")), "gc ends nothing");
     project.write("go", "");
@@ -383,15 +383,15 @@ phases:
     );
     let child = project.start(&["run", "flow.yaml", "login"]);
     until("the task began", || project.path("begun").exists());
-    let output = project.run(&["backup", "copy.db"]);
+    let output = project.run(&["db", "backup", "copy.db"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.starts_with("copy.db: 1 run, "), "{output:?}");
     let bytes = std::fs::read(project.path("copy.db")).unwrap();
-    let refused = project.run(&["backup", "copy.db"]);
+    let refused = project.run(&["db", "backup", "copy.db"]);
     assert!(refused.code == Some(4) && refused.stderr.contains("nothing is overwritten"), "{refused:?}");
     assert_eq!(std::fs::read(project.path("copy.db")).unwrap(), bytes);
     // While it is driven, its database is not taken away; and one on a server is not for us to restore.
-    let refused = project.run(&["restore", "copy.db", "--force"]);
+    let refused = project.run(&["db", "restore", "copy.db", "--force"]);
     let (code, reported) =
         if project.is_on_postgresql() { (4, "are kept in PostgreSQL") } else { (3, "drives runs of this database") };
     assert!(refused.code == Some(code) && refused.stderr.contains(reported), "{refused:?}");
@@ -401,11 +401,11 @@ phases:
 
     let other = Project::on_sqlite();
     let copy = project.path("copy.db");
-    let output = other.run(&["restore", copy.to_str().unwrap()]);
+    let output = other.run(&["db", "restore", copy.to_str().unwrap()]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(output.stdout, "restored 1 run, 1 unfinished\n");
     assert_eq!(std::fs::read(&copy).unwrap(), bytes, "the backup stays as it is");
-    assert_eq!(other.run(&["verify"]).code, Some(0));
+    assert_eq!(other.run(&["db", "verify"]).code, Some(0));
     other.write("go", "");
     let resumed = other.run(&["resume", "login"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
@@ -415,13 +415,13 @@ phases:
 #[test]
 fn restoring_over_a_database_requires_force_and_keeps_the_old_one() {
     let project = waiting();
-    assert_eq!(project.run(&["backup", "copy.db"]).code, Some(0));
+    assert_eq!(project.run(&["db", "backup", "copy.db"]).code, Some(0));
     let run = project.newest();
     assert_eq!(project.run(&["run", "flow.yaml", "later"]).code, Some(3));
-    let output = project.run(&["restore", "copy.db"]);
+    let output = project.run(&["db", "restore", "copy.db"]);
     assert!(output.code == Some(4) && output.stderr.contains("--force"), "{output:?}");
     assert_eq!(project.json(0, &["runs", "--json"]).as_array().unwrap().len(), 2, "nothing happened");
-    let output = project.run(&["restore", "copy.db", "--force"]);
+    let output = project.run(&["db", "restore", "copy.db", "--force"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert_eq!(project.newest(), run);
     let kept: Vec<String> = tree(&project.path(".lockgate"))
@@ -431,15 +431,15 @@ fn restoring_over_a_database_requires_force_and_keeps_the_old_one() {
         .collect();
     let [kept] = kept.as_slice() else { panic!("{kept:?}") };
     let other = Project::new();
-    assert_eq!(other.run(&["restore", kept]).stdout, "restored 2 runs, 2 unfinished\n");
+    assert_eq!(other.run(&["db", "restore", kept]).stdout, "restored 2 runs, 2 unfinished\n");
     // And the run that is in it can be answered.
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
 }
 
 #[test]
 fn an_invalid_backup_is_refused_and_changes_nothing() {
     let project = waiting();
-    assert_eq!(project.run(&["backup", "copy.db"]).code, Some(0));
+    assert_eq!(project.run(&["db", "backup", "copy.db"]).code, Some(0));
     let refused = |output: Output, code: i32, part: &str| {
         assert_eq!(output.code, Some(code), "{output:?}");
         assert!(output.stderr.contains(part) && output.stdout.is_empty(), "{part}: {output:?}");
@@ -449,14 +449,14 @@ fn an_invalid_backup_is_refused_and_changes_nothing() {
     let changed = rusqlite::Connection::open(project.path("copy.db")).unwrap();
     changed.execute("UPDATE commits SET payload = payload || x'00' WHERE key = (SELECT max(key) FROM commits)", []).unwrap();
     drop(changed);
-    refused(project.run(&["restore", "copy.db", "--force"]), 1, "not as it was written");
+    refused(project.run(&["db", "restore", "copy.db", "--force"]), 1, "not as it was written");
     project.write("text.db", "just text, but long enough that somebody could take it for a database or two of them");
-    refused(project.run(&["restore", "text.db", "--force"]), 1, "cannot be restored");
-    refused(project.run(&["restore", "missing.db"]), 4, "missing.db cannot be read");
-    refused(project.run(&["restore", ".", "--force"]), 4, "is not a file");
+    refused(project.run(&["db", "restore", "text.db", "--force"]), 1, "cannot be restored");
+    refused(project.run(&["db", "restore", "missing.db"]), 4, "missing.db cannot be read");
+    refused(project.run(&["db", "restore", ".", "--force"]), 4, "is not a file");
     project.write("live.db", std::fs::read(project.path("copy.db")).unwrap());
     project.write("live.db-wal", "frames");
-    refused(project.run(&["restore", "live.db", "--force"]), 4, "a database in use");
+    refused(project.run(&["db", "restore", "live.db", "--force"]), 4, "a database in use");
     assert_eq!(project.json(0, &["runs", "--json"]), before);
     let left: Vec<String> = tree(&project.path(".lockgate")).into_iter().map(|(path, _)| path).collect();
     assert!(left.iter().all(|path| !path.contains(".new-") && !path.contains("before-")), "{left:?}");
@@ -510,7 +510,7 @@ fn gc_removes_only_files_that_no_run_needs() {
     held.lock().unwrap();
 
     let before = tree(&project.path("."));
-    let output = project.run(&["gc", "--dry-run"]);
+    let output = project.run(&["db", "gc", "--dry-run"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.contains("would remove 1 stored value without reference, 5 kB\n"), "{output:?}");
     let names = |tree: &[(String, Vec<u8>)]| -> Vec<String> {
@@ -520,7 +520,7 @@ fn gc_removes_only_files_that_no_run_needs() {
     assert_eq!(names(&tree(&project.path("."))), names(&before), "a dry run removes nothing");
 
     assert_data_eq!(
-        project.snapshot(&project.run(&["gc"])),
+        project.snapshot(&project.run(&["db", "gc"])),
         str![[r#"
 exit 0
 --- stdout
@@ -547,8 +547,8 @@ note: .lockgate/runs/gonewith/out stays: it may hold what you want; remove it yo
     assert_eq!(project.read(&folder("gonewith", "out/result.txt")), "precious");
     assert_eq!(wrong(&project.json(1, &["doctor", "--json"])), ["orphans"], "what lives on is found");
     drop(held);
-    assert!(project.run(&["gc"]).stdout.starts_with("removed 1 lock file of an ended attempt, 2 B\n"));
-    assert_eq!(project.run(&["gc"]).stdout, "there is nothing to remove\n");
-    assert_eq!(project.run(&["verify"]).code, Some(0));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert!(project.run(&["db", "gc"]).stdout.starts_with("removed 1 lock file of an ended attempt, 2 B\n"));
+    assert_eq!(project.run(&["db", "gc"]).stdout, "there is nothing to remove\n");
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
 }

@@ -71,8 +71,8 @@ exit 0
   file notes.md (6 B)
   │ notes
   file missing.md (not there)
-  lockgate answer [HOLD]@1 Continue --resume
-  lockgate answer [HOLD]@1 Abort --resume
+  lockgate answer [HOLD]@1 Continue
+  lockgate answer [HOLD]@1 Abort
 --- stderr
 
 "#]]
@@ -142,8 +142,8 @@ run [RUN] is waiting
   file missing.md (not there)
   since [TIME] ([AGO])
   who can move it: a person
-    lockgate answer [HOLD]@1 Continue --resume
-    lockgate answer [HOLD]@1 Abort --resume
+    lockgate answer [HOLD]@1 Continue
+    lockgate answer [HOLD]@1 Abort
 --- stderr
 
 "#]]
@@ -153,7 +153,7 @@ run [RUN] is waiting
     assert!(why["reasons"][0]["since"].is_string());
     let run = project.newest();
     let hold = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &hold, "Continue"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--no-resume"]).code, Some(0));
     assert_eq!(project.run(&["resume", &run]).code, Some(0));
     assert!(project.run(&["why", &run]).stdout.contains("it is complete"));
 }
@@ -221,7 +221,7 @@ fn tasks_running_when_the_driver_was_killed_are_shown_as_interrupted_with_help()
 fn the_log_has_one_event_per_line_with_sequence_time_type_actor_and_hash() {
     let project = waiting();
     let hold = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--foreground"]).code, Some(0));
     let log = project.log(&project.newest());
     for (at, event) in log.iter().enumerate() {
         assert_eq!(event["seq"], at + 1);
@@ -244,14 +244,14 @@ fn the_log_has_one_event_per_line_with_sequence_time_type_actor_and_hash() {
 #[test]
 fn an_intact_store_verifies_and_a_modified_one_does_not() {
     let project = waiting();
-    let output = project.run(&["verify"]);
+    let output = project.run(&["db", "verify"]);
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
-    assert_eq!(project.run(&["verify", "login"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify", "login"]).code, Some(0));
     project.change(
         "UPDATE commits SET payload = CAST(payload || x'00' AS BLOB)",
         "UPDATE lockgate.commits SET payload = payload || '\\x00'",
     );
-    let output = project.run(&["verify"]);
+    let output = project.run(&["db", "verify"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stdout.contains("commit 1"), "{output:?}");
 }

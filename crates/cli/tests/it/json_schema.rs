@@ -132,13 +132,13 @@ fn every_command_prints_its_documented_shape() {
     run(0, &["log", "shape", "--json"]);
     run(0, &["logs", "shape", "broken", "--json"]);
     run(3, &["wait", "shape", "--json"]);
-    run(0, &["retry", "shape", "broken", "--json"]);
+    run(0, &["retry", "shape", "broken", "--json", "--no-resume"]);
     run(3, &["resume", "shape", "--json"]);
-    run(0, &["skip", "shape", "broken", "--reason", "later", "--json"]);
+    run(0, &["skip", "shape", "broken", "--reason", "later", "--json", "--no-resume"]);
     run(3, &["resume", "shape", "--json"]);
     let hold = project.waiting_hold();
-    run(0, &["answer", &hold, "Continue", "--json"]);
-    run(0, &["answer", &hold, "Continue", "--resume", "--json"]);
+    run(0, &["answer", &hold, "Continue", "--json", "--no-resume"]);
+    run(0, &["answer", &hold, "Continue", "--foreground", "--json"]);
     run(4, &["resume", "shape", "--json"]);
     run(0, &["log", &project.newest(), "--json"]);
     run(0, &["graph", "flow.yaml", "--json"]);
@@ -147,23 +147,23 @@ fn every_command_prints_its_documented_shape() {
     project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
     run(4, &["validate", "flow.yaml", "bad.yaml", "missing.yaml", "--json"]);
     project.write("PRD-001.json", "{}");
-    run(1, &["check", "PRD-001.json", "--json"]);
-    run(4, &["check", "PRD-001.json", "missing.json", "--json"]);
+    run(1, &["pipeline", "check", "PRD-001.json", "--json"]);
+    run(4, &["pipeline", "check", "PRD-001.json", "missing.json", "--json"]);
     run(0, &["run", "flow.yaml", "--dry-run", "--json"]);
     project.write("flow.test.yaml", "workflow: flow.yaml\ncases: [{ expect: { path: [other] } }]\n");
     run(1, &["test", "flow.test.yaml", "--json"]);
     run(4, &["test", "flow.test.yaml", "missing.yaml", "--json"]);
     project.write("spec.md", crate::pipelines::SPEC);
     run(3, &["run", "spec.md", "--json"]);
-    run(0, &["note", "PRD-009", "--cleanup", "swept", "--json"]);
+    run(0, &["pipeline", "note", "PRD-009", "--cleanup", "swept", "--json"]);
     project.write(
         "PRD-050.json",
         r#"{"prd": "PRD-050", "status": "paused", "completed_workstreams": ["WS1"], "pending_workstreams": []}"#,
     );
-    run(0, &["import", "PRD-050.json", "--json"]);
+    run(0, &["pipeline", "import", "PRD-050.json", "--json"]);
     project.write("reviewed.md", crate::pipelines::SPEC.replace("PRD-009", "PRD-010"));
     run(3, &["run", "reviewed.md", "--review", "--json"]);
-    run(0, &["review", "PRD-010", "--verdict", "ship", "--p0", "0", "--p1", "0", "--json"]);
+    run(0, &["pipeline", "review", "PRD-010", "--verdict", "ship", "--p0", "0", "--p1", "0", "--json"]);
     run(0, &["tick", "--json"]);
     run(0, &["cancel", "PRD-010", "--reason", "another one came first", "--json"]);
     run(0, &["status", "PRD-010", "--json"]);
@@ -183,12 +183,12 @@ fn every_command_prints_its_documented_shape() {
     project.write("failing.yaml", "name: f\nphases: [{ id: a, tasks: [{ id: t, run: exit 3 }] }]\n");
     run(0, &["run", "outer.yaml", "--json"]);
     run(0, &["worker", "--json"]);
-    run(0, &["verify", "--json"]);
-    run(0, &["verify", &project.newest(), "--json"]);
-    run(0, &["gc", "--dry-run", "--json"]);
-    run(0, &["gc", "--json"]);
-    run(0, &["backup", "copy.db", "--json"]);
-    run(0, &["restore", "copy.db", "--force", "--json"]);
+    run(0, &["db", "verify", "--json"]);
+    run(0, &["db", "verify", &project.newest(), "--json"]);
+    run(0, &["db", "gc", "--dry-run", "--json"]);
+    run(0, &["db", "gc", "--json"]);
+    run(0, &["db", "backup", "copy.db", "--json"]);
+    run(0, &["db", "restore", "copy.db", "--force", "--json"]);
     let doctor = project.run(&["doctor", "--json"]);
     assert!(doctor.stdout.starts_with('{'), "{doctor:?}");
     reported.insert("doctor".to_owned());

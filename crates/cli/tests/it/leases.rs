@@ -83,7 +83,7 @@ fn deploys_once_when_frozen(expire: impl FnOnce(&str)) {
     let completed = finish(second);
     assert_eq!(completed.code, Some(0), "{completed:?}");
     assert_eq!(hosts[1].deployments(), 1);
-    assert_eq!(hosts[1].run(&["verify"]).code, Some(0));
+    assert_eq!(hosts[1].run(&["db", "verify"]).code, Some(0));
 }
 
 #[test]

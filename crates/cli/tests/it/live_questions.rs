@@ -91,7 +91,7 @@ fn an_answer_given_elsewhere_takes_the_question_away_and_leaves_one_line() {
     screen.shows("then Enter: ");
     screen.send("tw");
     screen.shows("then Enter: tw");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "one"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "one", "--no-resume"]).code, Some(0));
     screen.until("the tree alone", |screen| {
         screen.text().contains("was answered elsewhere: \"One\"")
             && !screen.text().contains("then Enter")
@@ -120,7 +120,7 @@ fn feedback_is_kept_when_an_answer_elsewhere_opens_the_hold_again() {
     screen.send("much shorter");
     screen.until("the draft", |screen| screen.input() == "> much shorter");
     project.write("one.md", "something else\n");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Publish"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Publish", "--no-resume"]).code, Some(0));
     screen.until("the hold again", |screen| {
         screen.text().contains("@2)")
             && screen.text().contains("Your feedback is kept")

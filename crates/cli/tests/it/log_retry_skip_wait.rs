@@ -47,7 +47,7 @@ fn start_slow_task(flow: &str) -> (Project, Child, String) {
 
 /// The store is as it was written.
 fn fine(project: &Project) {
-    let output = project.run(&["verify"]);
+    let output = project.run(&["db", "verify"]);
     assert_eq!(output.code, Some(0), "{output:?}");
 }
 
@@ -229,7 +229,7 @@ fn logs_follow_ends_when_the_driver_dies() {
 fn a_failed_task_can_be_retried() {
     let project = failed();
     assert_data_eq!(
-        project.snapshot(&project.run(&["retry", "job", "broken"])),
+        project.snapshot(&project.run(&["retry", "job", "broken", "--no-resume"])),
         str![[r#"
 exit 0
 --- stdout
@@ -246,10 +246,10 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
     assert!(project.run(&["why", "job"]).stdout.contains("lockgate resume"));
     assert_eq!(project.read("ran").lines().count(), 2, "nothing was started");
     fine(&project);
-    expect(&project.run(&["retry", "job", "broken"]), 0, &["work/broken is already scheduled to run again"]);
+    expect(&project.run(&["retry", "job", "broken", "--no-resume"]), 0, &["work/broken is already scheduled to run again"]);
     project.write("mended", "");
     project.write("checked", "");
-    let output = project.run(&["retry", "job", "work/broken", "--resume"]);
+    let output = project.run(&["retry", "job", "work/broken", "--foreground"]);
     expect(&output, 0, &["already", "work/broken started (attempt 2: the last one failed)", "is complete"]);
     assert_eq!(project.events(&project.newest(), "retry_requested").len(), 1);
     assert_eq!(project.events(&project.newest(), "retry_requested")[0]["task"], "broken");
@@ -262,11 +262,11 @@ fn a_failed_gate_can_be_retried_or_waived() {
     let project = failed();
     project.write("mended", "");
     assert_eq!(project.run(&["resume", "job"]).code, Some(1));
-    let recorded = project.json(0, &["retry", "job", "check", "--json"]);
+    let recorded = project.json(0, &["retry", "job", "check", "--json", "--no-resume"]);
     assert_eq!((&recorded["phase"], &recorded["gate"], &recorded["recorded"]), (&"work".into(), &"check".into(), &true.into()));
     expect(&project.run(&["resume", "job"]), 1, &["gate check failed"]);
     fine(&project);
-    let output = project.run(&["skip", "job", "work/check", "--reason", "known to be flaky", "--resume"]);
+    let output = project.run(&["skip", "job", "work/check", "--reason", "known to be flaky", "--foreground"]);
     expect(&output, 0, &["work/check counts as passed", "is complete"]);
     let run = project.newest();
     assert_eq!(project.events(&run, "gate_waived")[0]["reason"], "known to be flaky");
@@ -279,9 +279,9 @@ fn a_skipped_task_counts_as_done() {
     let project = failed();
     let why = project.run(&["why", "job"]).stdout;
     let run = project.newest();
-    assert!(why.contains(&format!("lockgate skip {run} work/broken --reason \"…\" --resume")), "{why}");
+    assert!(why.contains(&format!("lockgate skip {run} work/broken --reason \"…\"")), "{why}");
     assert_data_eq!(
-        project.snapshot(&project.run(&["skip", "job", "broken", "--reason", "done by hand"])),
+        project.snapshot(&project.run(&["skip", "job", "broken", "--reason", "done by hand", "--no-resume"])),
         str![[r#"
 exit 0
 --- stdout
@@ -294,7 +294,7 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
     assert_eq!(project.status("job")["tasks"][0]["status"], "skipped");
     assert_eq!(project.events(&run, "task_skipped")[0]["reason"], "done by hand");
     fine(&project);
-    let again = project.json(0, &["skip", "job", "broken", "--reason", "again", "--json"]);
+    let again = project.json(0, &["skip", "job", "broken", "--reason", "again", "--json", "--no-resume"]);
     assert_eq!(again["recorded"], false);
     project.write("checked", "");
     assert_eq!(project.run(&["resume", "job"]).code, Some(0));
@@ -305,25 +305,29 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
 #[test]
 fn skipping_requires_a_reason() {
     let project = failed();
-    expect(&project.run(&["skip", "job", "broken"]), 4, &["--reason <TEXT>"]);
-    expect(&project.run(&["skip", "job", "broken", "--reason", " "]), 4, &["requires a reason", "help: say why"]);
+    expect(&project.run(&["skip", "job", "broken", "--no-resume"]), 4, &["--reason <TEXT>"]);
+    expect(&project.run(&["skip", "job", "broken", "--reason", " ", "--no-resume"]), 4, &["requires a reason", "help: say why"]);
     assert_eq!(project.status("job")["status"], "failed");
 }
 
 #[test]
 fn an_impossible_retry_is_refused_with_help() {
     let project = failed();
-    expect(&project.run(&["retry", "job", "work/fine"]), 4, &["work/fine is already done", "repeat its phase at a checkpoint"]);
-    expect(&project.run(&["skip", "job", "work/fine", "--reason", "x"]), 4, &["work/fine is already done"]);
-    expect(&project.run(&["retry", "job", "after"]), 4, &["work/after has not run yet", "lockgate skip "]);
     expect(
-        &project.run(&["retry", "job", "ship/fine"]),
+        &project.run(&["retry", "job", "work/fine", "--no-resume"]),
+        4,
+        &["work/fine is already done", "repeat its phase at a checkpoint"],
+    );
+    expect(&project.run(&["skip", "job", "work/fine", "--reason", "x", "--no-resume"]), 4, &["work/fine is already done"]);
+    expect(&project.run(&["retry", "job", "after", "--no-resume"]), 4, &["work/after has not run yet", "lockgate skip "]);
+    expect(
+        &project.run(&["retry", "job", "ship/fine", "--no-resume"]),
         4,
         &["ship/fine is not in the current phase (work)", "`lockgate status "],
     );
     assert_eq!(project.status("job")["status"], "failed", "none of this changed anything");
     assert_eq!(project.run(&["cancel", "job"]).code, Some(0));
-    expect(&project.run(&["retry", &project.newest(), "broken"]), 4, &["the run is already cancelled"]);
+    expect(&project.run(&["retry", &project.newest(), "broken", "--no-resume"]), 4, &["the run is already cancelled"]);
     fine(&project);
 }
 
@@ -333,13 +337,13 @@ fn a_question_about_a_task_is_voided_when_the_task_is_retried_or_skipped() {
     project.write("checked", "");
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(3));
     let hold = project.waiting_hold();
-    assert_eq!(project.run(&["retry", "job", "broken"]).code, Some(0));
+    assert_eq!(project.run(&["retry", "job", "broken", "--no-resume"]).code, Some(0));
     assert_eq!(project.json(0, &["inbox", "--json"]), serde_json::json!([]));
-    expect(&project.run(&["answer", &hold, "rerun"]), 3, &["was voided", "a person asked for a new attempt"]);
+    expect(&project.run(&["answer", &hold, "rerun", "--no-resume"]), 3, &["was voided", "a person asked for a new attempt"]);
     fine(&project);
     assert_eq!(project.run(&["resume", "job"]).code, Some(3), "it failed again, and is asked about again");
     assert_ne!(project.waiting_hold(), hold);
-    let output = project.run(&["skip", "job", "broken", "--reason", "enough", "--resume"]);
+    let output = project.run(&["skip", "job", "broken", "--reason", "enough", "--foreground"]);
     expect(&output, 0, &["is complete"]);
     fine(&project);
 }
@@ -348,10 +352,14 @@ fn a_question_about_a_task_is_voided_when_the_task_is_retried_or_skipped() {
 fn an_earlier_answer_wins_over_a_retry_or_skip() {
     let project = Project::with(&BROKEN.replace("test -e mended'", "test -e mended', on_fail: ask"));
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(3));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Count as done"]).code, Some(0));
-    expect(&project.run(&["retry", "job", "broken"]), 3, &["answered \"Count as done\"", "\"Run again\" came later"]);
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Count as done", "--no-resume"]).code, Some(0));
     expect(
-        &project.run(&["skip", "job", "broken", "--reason", "x"]),
+        &project.run(&["retry", "job", "broken", "--no-resume"]),
+        3,
+        &["answered \"Count as done\"", "\"Run again\" came later"],
+    );
+    expect(
+        &project.run(&["skip", "job", "broken", "--reason", "x", "--no-resume"]),
         0,
         &[&format!("this answer was already given by {}", user())],
     );
@@ -373,14 +381,14 @@ phases:
     let driver = project.start(&["run", "flow.yaml", "job"]);
     until("all tasks", || project.path("began").exists() && project.run(&["inbox"]).stdout.matches("@1  run").count() == 2);
     project.write("mended", "");
-    let output = project.run(&["retry", "job", "broken"]);
+    let output = project.run(&["retry", "job", "broken", "--no-resume"]);
     expect(&output, 0, &["work/broken will be tried again\n", &format!("note: process {} on ", driver.id())]);
     let run = project.newest();
     until("the new attempt", || project.events(&run, "task_finished").len() == 1);
-    let output = project.run(&["skip", "job", "worse", "--reason", "not today", "--resume"]);
+    let output = project.run(&["skip", "job", "worse", "--reason", "not today", "--foreground"]);
     expect(&output, 0, &["work/worse counts as done", "and goes on with it there"]);
-    expect(&project.run(&["retry", "job", "long"]), 3, &["work/long is running", "`lockgate cancel "]);
-    expect(&project.run(&["skip", "job", "long", "--reason", "x"]), 3, &["work/long is running"]);
+    expect(&project.run(&["retry", "job", "long", "--no-resume"]), 3, &["work/long is running", "`lockgate cancel "]);
+    expect(&project.run(&["skip", "job", "long", "--reason", "x", "--no-resume"]), 3, &["work/long is running"]);
     project.write("go", "");
     let output = finish(driver);
     expect(&output, 0, &["is complete"]);
@@ -392,7 +400,7 @@ fn retrying_a_task_whose_driver_was_killed_stops_its_orphan() {
     let (project, driver, task) = start_slow_task(SLOW);
     kill(driver);
     assert!(lives(&task), "the orphan works on");
-    let output = project.run(&["retry", "job", "wait"]);
+    let output = project.run(&["retry", "job", "wait", "--no-resume"]);
     expect(&output, 0, &["work/wait will be tried again"]);
     assert!(!lives(&task), "nothing may work beside the new attempt");
     fine(&project);
@@ -410,10 +418,10 @@ fn a_gate_whose_driver_was_stopped_or_killed_can_be_waived() {
     let flow = "name: g\nphases:\n  - id: work\n    tasks: [{ id: t, pass: true }]\n    gates: [{ id: check, run: 'echo $$ > pid; while :; do sleep 0.02; done' }]\n";
     for by in [Signal::KILL, Signal::TERM] {
         let (project, driver, gate) = start_slow_task(flow);
-        expect(&project.run(&["skip", "job", "check", "--reason", "x"]), 3, &["work/check is running"]);
+        expect(&project.run(&["skip", "job", "check", "--reason", "x", "--no-resume"]), 3, &["work/check is running"]);
         signal(&driver, by);
         finish(driver);
-        let output = project.run(&["skip", "job", "check", "--reason", "it hangs", "--resume"]);
+        let output = project.run(&["skip", "job", "check", "--reason", "it hangs", "--foreground"]);
         expect(&output, 0, &["work/check counts as passed", "is complete"]);
         assert!(!lives(&gate));
         fine(&project);
@@ -446,7 +454,7 @@ fn retry_and_skip_require_a_terminal_unless_the_settings_allow_otherwise() {
     let project = Project::with_terminal_required();
     project.write("flow.yaml", BROKEN);
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(1));
-    for arguments in [&["retry", "job", "broken"][..], &["skip", "job", "broken", "--reason", "x", "--resume"]] {
+    for arguments in [&["retry", "job", "broken"][..], &["skip", "job", "broken", "--reason", "x", "--foreground"]] {
         let output = project.run(arguments);
         expect(&output, 3, &["there is no controlling terminal", "run the command yourself, from a terminal"]);
     }
@@ -494,7 +502,7 @@ fn wait_ends_when_a_run_fails_is_cancelled_or_needs_a_person() {
     project.write("go", "");
     expect(&finish(waiter), 3, &["waits for a person: hold", "lockgate answer"]);
     assert_eq!(finish(driver).code, Some(3));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--resume"]).code, Some(2));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--foreground"]).code, Some(2));
     expect(&project.run(&["wait", &project.newest()]), 2, &[&format!("was aborted by {} by command", user())]);
 }
 

@@ -37,7 +37,7 @@ fn verbose_logs_run_and_task_on_stderr_and_leaves_json_on_stdout_alone() {
     assert!(!run.stderr.contains('\x1b'), "there is no terminal: {}", run.stderr);
 
     let hold = project.waiting_hold();
-    let answer = project.run(&["answer", &hold, "Continue", "-v"]);
+    let answer = project.run(&["answer", &hold, "Continue", "-v", "--no-resume"]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let name = hold.split('@').next().unwrap_or_default();
     assert!(

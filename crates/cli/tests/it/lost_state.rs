@@ -50,11 +50,11 @@ fn a_deleted_log_is_detected_and_nothing_runs_until_a_person_accepts_the_loss() 
     assert_eq!(project.read("ran").lines().count(), 4, "nothing ran");
     let listed = project.run(&["runs"]);
     assert!(listed.code == Some(0) && listed.stderr.contains("missing from the database"), "{listed:?}");
-    let verified = project.run(&["verify"]);
+    let verified = project.run(&["db", "verify"]);
     assert!(verified.code == Some(1) && verified.stdout.contains(&run), "{verified:?}");
 
     project.write("go", "");
-    let accepted = project.run(&["verify", "--accept-missing"]);
+    let accepted = project.run(&["db", "verify", "--accept-missing"]);
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
     let resumed = project.run(&["resume", "login"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
@@ -73,7 +73,7 @@ fn a_flipped_byte_in_the_log_is_detected() {
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     bytes[end / 2] ^= 1;
     fs::write(&log, bytes).unwrap();
-    let verified = project.run(&["verify"]);
+    let verified = project.run(&["db", "verify"]);
     assert!(verified.code == Some(1) && verified.stdout.contains("missing"), "{verified:?}");
     let refused = project.run(&["resume", "login"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("error[commits-missing]"), "{refused:?}");

@@ -28,8 +28,8 @@ fn secrets_stay_masked_after_a_resume() {
         text
     };
     run(&["run", "flow.yaml"]);
-    run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
-    run(&["answer", &project.waiting_hold(), "Count as done", "--resume"]);
+    run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]);
+    run(&["answer", &project.waiting_hold(), "Count as done", "--foreground"]);
     let text = run(&["status", &project.newest(), "--json"]);
     let status: serde_json::Value = serde_json::from_str(&text).unwrap();
     let given = &status["context"]["outputs"]["later"]["give"];

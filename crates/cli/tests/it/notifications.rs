@@ -96,7 +96,7 @@ fn a_command_is_told_of_a_hold_its_answer_and_the_end_of_the_run() {
     assert!(command.ends_with(&format!("answer {}@1 Ship", hold["id"].as_str().unwrap())), "{command}");
     assert!(command.contains(project.root().to_str().unwrap()), "it works anywhere: {command}");
 
-    code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--resume"]), 0);
+    code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--foreground"]), 0);
     let all = notices(&project);
     assert_eq!(types(&all), ["hold_opened", "hold_answered", "run_ended"]);
     let answer = &all[1]["answer"];
@@ -121,7 +121,7 @@ fn every_way_in_which_a_run_can_end_is_told() {
     code(&project.run(&["run", "flow.yaml"]), 3);
     code(&project.run(&["cancel", &project.newest(), "--reason", "too late"]), 0);
     code(&project.run(&["run", "flow.yaml"]), 3);
-    code(&project.run(&["answer", &project.waiting_hold(), "Stop", "--resume"]), 2);
+    code(&project.run(&["answer", &project.waiting_hold(), "Stop", "--foreground"]), 2);
     let ends: BTreeSet<(String, Option<String>)> = notices(&project)
         .iter()
         .filter(|notice| notice["type"] == "run_ended")
@@ -170,7 +170,7 @@ phases:
     let hold = project.waiting_hold();
     let out = project.status(&project.newest())["output_dir"].as_str().unwrap().to_owned();
     project.write(&format!("{out}/plan.md"), "two\n");
-    code(&project.run(&["answer", &hold, "Continue", "--resume"]), 3);
+    code(&project.run(&["answer", &hold, "Continue", "--foreground"]), 3);
     let reported = notices(&project);
     assert_eq!(types(&reported), ["hold_opened", "hold_answered", "hold_reopened"]);
     assert_eq!(reported[2]["hold"]["revision"], 2);
@@ -186,7 +186,7 @@ fn only_what_the_settings_list_is_told() {
     );
     code(&project.run(&["run", "flow.yaml"]), 3);
     assert!(notices(&project).is_empty());
-    code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--resume"]), 0);
+    code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--foreground"]), 0);
     assert_eq!(types(&notices(&project)), ["run_ended"]);
 }
 
@@ -307,7 +307,10 @@ phases:
         command.env("MY_TOKEN", "hunter2-hunter2").env("OTHER", "stays").output().unwrap().status.code()
     };
     assert_eq!(run(&["run", "flow.yaml"]), Some(3));
-    assert_eq!(run(&["answer", &project.waiting_hold(), "Again", "--feedback", "is hunter2-hunter2 right?"]), Some(0));
+    assert_eq!(
+        run(&["answer", &project.waiting_hold(), "Again", "--feedback", "is hunter2-hunter2 right?", "--no-resume"]),
+        Some(0)
+    );
     let reported = project.read("notices");
     assert_eq!(types(&notices(&project)), ["hold_opened", "hold_answered"]);
     assert!(reported.contains("right?") && !reported.contains("hunter2"), "{reported}");
@@ -322,7 +325,7 @@ fn detached_runs_notify_from_the_background_and_answers_from_where_they_are_give
     let run = view["run"].as_str().unwrap();
     code(&project.run(&["wait", run]), 3);
     until("the notice of the hold", || types(&notices(&project)) == ["hold_opened"]);
-    code(&project.run(&["answer", &project.waiting_hold(), "Ship"]), 0);
+    code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--no-resume"]), 0);
     assert!(types(&notices(&project)).contains(&"hold_answered"), "the process that answers has told it before it ends");
     code(&project.run(&["wait", run]), 0);
     until("the notice of the end", || notices(&project).len() == 3);
@@ -336,7 +339,7 @@ fn many_processes_at_the_same_time_tell_each_event_once() {
     runs.into_iter().for_each(|run| code(&finish(run), 3));
     let inbox = project.json(0, &["inbox", "--json"]);
     let holds: Vec<&str> = inbox.as_array().unwrap().iter().map(|hold| hold["id"].as_str().unwrap()).collect();
-    let answers: Vec<_> = holds.iter().map(|hold| project.start(&["answer", hold, "Ship", "--resume"])).collect();
+    let answers: Vec<_> = holds.iter().map(|hold| project.start(&["answer", hold, "Ship", "--foreground"])).collect();
     answers.into_iter().for_each(|answer| code(&finish(answer), 0));
     let reported = notices(&project);
     let ids: BTreeSet<&str> = reported.iter().map(|notice| notice["id"].as_str().unwrap()).collect();
@@ -348,12 +351,12 @@ fn notices_are_delivered_on_postgresql_too() {
     let project = Project::on_postgresql_with(FLOW);
     notify(&project, TO_FILE);
     code(&project.run(&["run", "flow.yaml", "login"]), 3);
-    code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--resume"]), 0);
+    code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--foreground"]), 0);
     assert_eq!(types(&notices(&project)), ["hold_opened", "hold_answered", "run_ended"]);
     notify(&project, "exit 7");
     code(&project.run(&["run", "flow.yaml", "other"]), 3);
     assert!(project.run(&["doctor"]).stdout.contains("1 notification was not delivered yet"));
-    code(&project.run(&["verify"]), 0);
+    code(&project.run(&["db", "verify"]), 0);
 }
 
 /// The scripts of the guide, by the heading that each has.

@@ -227,7 +227,7 @@ fn each_pipeline_has_one_run_unless_a_new_one_is_requested() {
     other.write(FILE, "{}");
     let refused = other.run(&["run", "spec.md"]);
     assert_eq!(refused.code, Some(4));
-    assert!(refused.stderr.contains("lockgate import"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("lockgate pipeline import"), "{}", refused.stderr);
     assert_eq!(other.read(FILE), "{}");
 }
 
@@ -246,33 +246,34 @@ fn a_pipeline_starts_only_after_a_review_permits_it() {
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
     assert_eq!(lists(&file(&project)), ["initialized", "", "", "WS1 WS2 WS3 WS4"]);
     assert!(project.run(&["why", "PRD-009"]).stdout.contains("nothing begins before a review lets it"));
-    let filed = project.json(1, &["review", "PRD-009", "--verdict", "do_not_ship", "--p0", "2", "--p1", "1", "--json"]);
+    let filed =
+        project.json(1, &["pipeline", "review", "PRD-009", "--verdict", "do_not_ship", "--p0", "2", "--p1", "1", "--json"]);
     assert_eq!((&filed["verdict"], &filed["attempt"]), (&json!("do_not_ship"), &json!(1)));
     let said = file(&project);
     assert_eq!(lists(&said), ["initialized", "", "", "WS1 WS2 WS3 WS4"]);
     assert_eq!(said["adversarial_review"], json!({"verdict": "do_not_ship", "p0_count": 2, "p1_count": 1, "attempt": 1}));
     assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(1));
-    assert_eq!(project.run(&["review", "PRD-009", "--verdict", "do_not_ship", "--p0", "1"]).code, Some(1));
-    let spent = project.run(&["review", "PRD-009", "--verdict", "ship"]);
+    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--verdict", "do_not_ship", "--p0", "1"]).code, Some(1));
+    let spent = project.run(&["pipeline", "review", "PRD-009", "--verdict", "ship"]);
     assert_eq!(spent.code, Some(4));
     assert!(spent.stderr.contains("2 reviews were filed"), "{}", spent.stderr);
-    assert_eq!(project.run(&["review", "PRD-009", "--override", ""]).code, Some(4));
-    assert_eq!(project.run(&["review", "PRD-009", "--override", "the pilot is tomorrow"]).code, Some(0));
+    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--override", ""]).code, Some(4));
+    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--override", "the pilot is tomorrow"]).code, Some(0));
     let review = file(&project)["adversarial_review"].clone();
     let expected =
         json!({"verdict": "overridden", "p0_count": 1, "p1_count": 0, "attempt": 2, "override_reason": "the pilot is tomorrow"});
     assert_eq!(review, expected);
     assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(3));
     assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
-    assert_eq!(project.run(&["review", "PRD-009", "--verdict", "ship"]).code, Some(4), "it has begun");
+    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--verdict", "ship"]).code, Some(4), "it has begun");
 }
 
 #[test]
 fn gates_of_a_review_must_pass_before_the_pipeline_is_complete() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
-    assert_eq!(project.run(&["review", "PRD-009", "--verdict", "ship_with_gates"]).code, Some(4));
-    let gate = ["review", "PRD-009", "--verdict", "ship_with_gates", "--p1", "1", "--gate", "rls=test -e checked"];
+    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--verdict", "ship_with_gates"]).code, Some(4));
+    let gate = ["pipeline", "review", "PRD-009", "--verdict", "ship_with_gates", "--p1", "1", "--gate", "rls=test -e checked"];
     assert_eq!(project.run(&gate).code, Some(0));
     let answers = ["resume", "PRD-009", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"];
     assert_eq!(project.run(&answers).code, Some(1));
@@ -309,16 +310,26 @@ fn notes_are_added_and_existing_notes_kept() {
     let mut said = file(&project);
     said["key_fixes"] = json!([{"file": "a.ts", "change": "by hand"}]);
     project.write(FILE, said.to_string());
-    let note =
-        ["note", "PRD-009", "--key-fix", "b.ts=null check", "--eslint-fix", "c.ts=unused", "--cleanup", "old mocks", "--json"];
+    let note = [
+        "pipeline",
+        "note",
+        "PRD-009",
+        "--key-fix",
+        "b.ts=null check",
+        "--eslint-fix",
+        "c.ts=unused",
+        "--cleanup",
+        "old mocks",
+        "--json",
+    ];
     let noted = project.json(0, &note);
     assert_eq!(noted["noted"]["cleanup_done"], json!(["old mocks"]));
     let said = file(&project);
     let fixes = json!([{"file": "a.ts", "change": "by hand"}, {"file": "b.ts", "change": "null check"}]);
     assert_eq!((&said["key_fixes"], &said["cleanup_done"]), (&fixes, &json!(["old mocks"])));
     assert_eq!(said["eslint_fixes"], json!([{"file": "c.ts", "change": "unused"}]));
-    assert_eq!(project.run(&["note", "PRD-009"]).code, Some(4));
-    assert_eq!(project.run(&["note", "PRD-009", "--key-fix", "nothing"]).code, Some(4));
+    assert_eq!(project.run(&["pipeline", "note", "PRD-009"]).code, Some(4));
+    assert_eq!(project.run(&["pipeline", "note", "PRD-009", "--key-fix", "nothing"]).code, Some(4));
 }
 
 #[test]
@@ -327,9 +338,9 @@ fn pipeline_commands_refuse_other_runs() {
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
     let run = project.newest();
     for arguments in [
-        vec!["note", run.as_str(), "--cleanup", "x"],
-        vec!["review", run.as_str(), "--verdict", "ship"],
-        vec!["export", run.as_str(), "--format", "pipeline"],
+        vec!["pipeline", "note", run.as_str(), "--cleanup", "x"],
+        vec!["pipeline", "review", run.as_str(), "--verdict", "ship"],
+        vec!["pipeline", "export", run.as_str(), "--format", "pipeline"],
         vec!["resume", run.as_str(), "--fixed"],
     ] {
         let output = project.run(&arguments);
@@ -356,24 +367,24 @@ fn an_aborted_pipeline_is_resumed_at_the_gate_where_it_was_aborted() {
     assert_eq!(project.json(0, &["inbox", "--json"])[0]["phase"], "phase-1");
     assert_eq!(project.run(&["cancel", "PRD-009"]).code, Some(0));
     assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(3), "a cancelled one too");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--resume"]).code, Some(2));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--foreground"]).code, Some(2));
     let run = project.newest();
     assert_eq!(project.run(&["resume", "PRD-009", "--continue", "--answer", "phase-2=Continue"]).code, Some(0));
     assert_eq!(project.newest(), run, "it is the same run");
     assert_eq!(lists(&file(&project)), ["complete", "WS1 WS2 WS3 WS4", "", ""]);
     assert_eq!(file(&project)["artifacts"]["WS1"], json!(["db/cash.sql"]));
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
 #[test]
 fn gates_of_a_review_stay_when_a_person_overrides_it_and_the_file_keeps_its_rules() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
-    let ship = ["review", "PRD-009", "--verdict", "ship_with_gates", "--p1", "1", "--gate", "rls=true"];
+    let ship = ["pipeline", "review", "PRD-009", "--verdict", "ship_with_gates", "--p1", "1", "--gate", "rls=true"];
     assert_eq!(project.run(&ship).code, Some(0));
-    assert_eq!(project.run(&["review", "PRD-009", "--override", "the pilot is tomorrow"]).code, Some(0));
+    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--override", "the pilot is tomorrow"]).code, Some(0));
     assert!(file(&project)["gates_pending"].as_array().unwrap().contains(&json!("rls")));
-    let checked = project.run(&["check", FILE, "--spec", "spec.md"]);
+    let checked = project.run(&["pipeline", "check", FILE, "--spec", "spec.md"]);
     assert_eq!(checked.code, Some(0), "{checked:?}");
 }
 

@@ -26,7 +26,8 @@ fn foreign(status: &str) -> Value {
 
 fn import(project: &Project, state: &Value, more: &[&str]) -> Value {
     project.write("states/old.json", serde_json::to_string_pretty(state).unwrap());
-    let arguments: Vec<&str> = ["import", "states/old.json", "--json"].into_iter().chain(more.iter().copied()).collect();
+    let arguments: Vec<&str> =
+        ["pipeline", "import", "states/old.json", "--json"].into_iter().chain(more.iter().copied()).collect();
     project.json(0, &arguments)
 }
 
@@ -50,7 +51,8 @@ fn an_imported_state_file_is_exported_with_every_key_and_value() {
         let state = foreign(status);
         let made = import(&project, &state, &["--spec", "spec.md"]);
         assert!(made["notes"].as_array().is_some_and(|reported| !reported.is_empty()), "{made}");
-        let exported: Value = serde_json::from_str(&project.run(&["export", "PRD-009", "--format", "pipeline"]).stdout).unwrap();
+        let exported: Value =
+            serde_json::from_str(&project.run(&["pipeline", "export", "PRD-009", "--format", "pipeline"]).stdout).unwrap();
         keeps(&exported, &state).unwrap_or_else(|why| panic!("{status}: {why}: {exported:#}"));
         keeps(&file(&project), &state).unwrap_or_else(|why| panic!("{status}: {why}"));
         assert_eq!((&exported["prd"], &exported["prd_title"]), (&json!("PRD-009"), &json!("Cashier Workflows")));
@@ -175,16 +177,16 @@ fn a_task_can_neither_import_nor_resume_an_imported_run() {
 fn a_state_file_at_its_default_location_is_imported_in_place() {
     let project = pipeline();
     project.write(FILE, foreign("paused").to_string());
-    assert_eq!(project.run(&["import", FILE, "--spec", "spec.md"]).code, Some(0));
+    assert_eq!(project.run(&["pipeline", "import", FILE, "--spec", "spec.md"]).code, Some(0));
     keeps(&file(&project), &foreign("paused")).unwrap();
-    let again = project.run(&["import", FILE, "--spec", "spec.md"]);
+    let again = project.run(&["pipeline", "import", FILE, "--spec", "spec.md"]);
     assert_eq!((again.code, again.stderr.contains("error[pipeline-exists]")), (Some(4), true), "{again:?}");
 }
 
 #[test]
 fn without_a_spec_the_workstreams_come_from_the_state_file() {
     let project = Project::new();
-    let output = project.run(&["import", "gone.json"]);
+    let output = project.run(&["pipeline", "import", "gone.json"]);
     assert_eq!((output.code, project.path(".claude").exists()), (Some(4), false));
     let made = import(&project, &foreign("complete"), &[]);
     assert_eq!((&made["status"], &made["spec"]), (&json!("complete"), &Value::Null));
@@ -219,7 +221,7 @@ fn a_blocking_review_still_blocks_after_an_import() {
     import(&project, &state, &["--spec", "spec.md"]);
     let resumed = project.run(&["resume", "PRD-009"]);
     assert_eq!((resumed.code, resumed.stderr.contains("started")), (Some(3), false), "{resumed:?}");
-    let again = project.run(&["review", "PRD-009", "--verdict", "ship"]);
+    let again = project.run(&["pipeline", "review", "PRD-009", "--verdict", "ship"]);
     assert_eq!(again.code, Some(4), "two were filed: {again:?}");
 }
 
@@ -233,13 +235,13 @@ fn a_failed_import_is_reported_and_writes_nothing() {
     project.write("more.json", foreign("paused").to_string().replace("WS4", "WS 9"));
     project.write("broken.md", SPEC.replace("gate: schema", "gate: shema"));
     for (arguments, reported) in [
-        (vec!["import", "list.json"], "error[not-json]: list.json:1:1"),
-        (vec!["import", "cut.json"], "error[not-json]: cut.json:3"),
-        (vec!["import", "other.json", "--spec", "spec.md"], "is about PRD-010, and the EXECUTION-SPEC about PRD-009"),
-        (vec!["import", "more.json", "--spec", "spec.md"], "nothing here can do: WS 9"),
-        (vec!["import", "more.json"], "nothing here can do: WS 9"),
-        (vec!["import", "fine.json", "--spec", "gone.md"], "gone.md"),
-        (vec!["import", "fine.json", "--spec", "broken.md"], "error[invalid-workflow]"),
+        (vec!["pipeline", "import", "list.json"], "error[not-json]: list.json:1:1"),
+        (vec!["pipeline", "import", "cut.json"], "error[not-json]: cut.json:3"),
+        (vec!["pipeline", "import", "other.json", "--spec", "spec.md"], "is about PRD-010, and the EXECUTION-SPEC about PRD-009"),
+        (vec!["pipeline", "import", "more.json", "--spec", "spec.md"], "nothing here can do: WS 9"),
+        (vec!["pipeline", "import", "more.json"], "nothing here can do: WS 9"),
+        (vec!["pipeline", "import", "fine.json", "--spec", "gone.md"], "gone.md"),
+        (vec!["pipeline", "import", "fine.json", "--spec", "broken.md"], "error[invalid-workflow]"),
     ] {
         let output = project.run(&arguments);
         assert_eq!(output.code, Some(4), "{arguments:?}: {output:?}");

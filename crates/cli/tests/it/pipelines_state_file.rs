@@ -66,7 +66,7 @@ fn an_unreadable_state_file_is_kept_as_a_copy_and_reported_by_every_command() {
 fn answering_and_cancelling_from_another_process_update_the_state_file() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--resume"]).code, Some(2));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--foreground"]).code, Some(2));
     assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
@@ -137,7 +137,7 @@ fn the_state_file_is_complete_and_valid_after_random_kills() {
             file(&project);
         }
         if project.run(&["status", "PRD-009"]).code == Some(0) {
-            let checked = project.run(&["check", FILE, "--spec", "spec.md"]);
+            let checked = project.run(&["pipeline", "check", FILE, "--spec", "spec.md"]);
             assert_eq!(checked.code, Some(0), "{checked:?}: {}", project.read(FILE));
         }
     }
@@ -149,7 +149,7 @@ fn the_state_file_is_complete_and_valid_after_random_kills() {
         let output = project.run(&["resume", "PRD-009", "--continue"]);
         assert!(matches!(output.code, Some(0 | 3)), "{output:?}");
     }
-    assert_eq!(project.run(&["check", FILE, "--spec", "spec.md"]).code, Some(0));
+    assert_eq!(project.run(&["pipeline", "check", FILE, "--spec", "spec.md"]).code, Some(0));
 }
 
 #[test]
@@ -168,11 +168,11 @@ fn a_state_file_newer_than_a_restored_database_is_rewritten() {
     project.write("spec.md", SPEC);
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
     let before = lists(&file(&project));
-    assert_eq!(project.run(&["backup", "kept.db"]).code, Some(0));
+    assert_eq!(project.run(&["db", "backup", "kept.db"]).code, Some(0));
     assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(3));
     assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(0));
     assert_eq!(file(&project)["status"], "complete");
-    assert_eq!(project.run(&["restore", "kept.db", "--force"]).code, Some(0));
+    assert_eq!(project.run(&["db", "restore", "kept.db", "--force"]).code, Some(0));
     assert_eq!(project.run(&["status", "PRD-009"]).code, Some(0));
     assert_eq!(lists(&file(&project)), before);
 }

@@ -123,7 +123,7 @@ fn killed_at(project: &Project, (kind, revision): (&str, u64), made: Option<&str
     });
     kill_driver(project);
     made.into_iter().for_each(|file| project.write(file, ""));
-    let answered = project.run(&[&["answer", &hold], answer].concat());
+    let answered = project.run(&[&["answer", &hold, "--no-resume"], answer].concat());
     assert_eq!(answered.code, Some(0), "{answered:?}");
 }
 
@@ -389,7 +389,7 @@ fn an_unplanned_question_of_an_agent_is_recorded_as_a_deviation_of_its_task() {
     let agent = "cat > told.txt; if [ -f once ]; then echo Done.; else touch once; cat asked.md; fi";
     let output = project.run(&["run", "PLAN.md", "--agent", agent]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    let output = project.run(&["answer", &project.waiting_hold(), "blue", "--resume"]);
+    let output = project.run(&["answer", &project.waiting_hold(), "blue", "--foreground"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     let summary = project.read("09-01-SUMMARY.md");
     assert!(summary.contains("- decision in 09-01, by the agent of task-1 (Do it): "), "{summary}");

@@ -19,12 +19,12 @@ fn a_run_is_started_answered_resumed_and_verified_on_postgresql() {
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
     assert!(!project.path(".lockgate/lockgate.db").exists(), "nothing is kept beside the settings");
     let hold = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &hold, "continue"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "continue", "--no-resume"]).code, Some(0));
     let resumed = project.run(&["resume", "login"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(project.read("ran"), "once\nsent\n");
     assert_eq!(project.status(&project.newest())["status"], "complete");
-    let verified = project.run(&["verify"]);
+    let verified = project.run(&["db", "verify"]);
     assert_eq!((verified.code, verified.stdout.as_str()), (Some(0), "the store is as it was written\n"), "{verified:?}");
 }
 
@@ -54,14 +54,14 @@ fn backups_doctor_and_gc_work_on_postgresql() {
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
     let report = project.json(0, &["doctor", "--json"]);
     assert!(report.to_string().contains("1 run, in PostgreSQL"), "{report}");
-    let output = project.run(&["gc"]);
+    let output = project.run(&["db", "gc"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "there is nothing to remove\n"), "{output:?}");
-    let output = project.run(&["backup", "copy.db"]);
+    let output = project.run(&["db", "backup", "copy.db"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    let refused = project.run(&["restore", "copy.db", "--force"]);
+    let refused = project.run(&["db", "restore", "copy.db", "--force"]);
     assert!(refused.code == Some(4) && refused.stderr.contains("kept in PostgreSQL"), "{refused:?}");
     let other = Project::on_sqlite();
-    let output = other.run(&["restore", project.path("copy.db").to_str().unwrap()]);
+    let output = other.run(&["db", "restore", project.path("copy.db").to_str().unwrap()]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "restored 1 run, 1 unfinished\n"), "{output:?}");
-    assert_eq!(other.run(&["answer", &other.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(other.run(&["answer", &other.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
 }

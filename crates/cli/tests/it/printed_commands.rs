@@ -106,11 +106,11 @@ phases:
             &["why", &run],
             &["status", &run],
             &["inbox"],
-            &["handover", &run],
-            &["answer", &hold, "lgtm"],
-            &["answer", &bare, "approved"],
+            &["agent", "handover", &run],
+            &["answer", &hold, "lgtm", "--no-resume"],
+            &["answer", &bare, "approved", "--no-resume"],
             &["change", &bare, "issues"],
-            &["continuation", &run],
+            &["agent", "continuation", &run],
         ],
     );
     texts.push(first.stderr);
@@ -136,7 +136,13 @@ phases:
     let run = project.newest();
     let mut texts = reported(
         &project,
-        &[&["why", &run], &["status", &run], &["inbox"], &["log", &run], &["skip", &run, "p/none", "--reason", "x"]],
+        &[
+            &["why", &run],
+            &["status", &run],
+            &["inbox"],
+            &["log", &run],
+            &["skip", &run, "p/none", "--reason", "x", "--no-resume"],
+        ],
     );
     texts.push(first.stderr);
     let found = all_work(&project, &texts);
@@ -185,7 +191,7 @@ fn printed_commands_after_a_definition_change_work_when_pasted() {
         &[
             &["resume", &run],
             &["resume", &run, "--changed", "accept"],
-            &["review", &run, "--verdict", "ship", "--p0", "0", "--p1", "0"],
+            &["pipeline", "review", &run, "--verdict", "ship", "--p0", "0", "--p1", "0"],
         ],
     );
     let found = all_work(&project, &texts);

@@ -226,7 +226,7 @@ fn a_bare_id_at_a_terminal_shows_the_hold_first_and_asks() {
     let hold = project.waiting_hold();
     let bare = hold.split('@').next().unwrap();
     for (reply, code) in [("n\r", 3), ("\r", 3), ("\x03", 130), ("y\r", 0)] {
-        let mut terminal = Terminal::start(&project, &["answer", bare, "Publish"]);
+        let mut terminal = Terminal::start(&project, &["answer", bare, "Publish", "--no-resume"]);
         let shown = terminal.expect("[y/N] ");
         assert!(shown.contains("first line") && shown.contains("Answer \"Publish\"?"), "{shown}");
         terminal.send(reply);
@@ -246,7 +246,7 @@ fn a_bare_id_at_a_terminal_asks_for_feedback_where_the_option_takes_it() {
     let hold = project.waiting_hold();
     let bare = hold.split('@').next().unwrap();
     for (reply, code) in [("\x1b", 3), ("\x03", 130), ("shorter\r", 0)] {
-        let mut terminal = Terminal::start(&project, &["answer", bare, "Again"]);
+        let mut terminal = Terminal::start(&project, &["answer", bare, "Again", "--no-resume"]);
         terminal.expect("[y/N] ");
         terminal.send("y\r");
         terminal.expect("> ");

@@ -28,7 +28,7 @@ fn a_prompt_closes_when_the_hold_is_answered_elsewhere_and_shows_the_answer() {
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
     let hold = project.waiting_hold();
-    let mut elsewhere = Terminal::start(&project, &["answer", &hold, "Publish"]);
+    let mut elsewhere = Terminal::start(&project, &["answer", &hold, "Publish", "--no-resume"]);
     elsewhere.expect("is answered: \"Publish\"");
     assert_eq!(elsewhere.end().1, 0);
     let (said, code) = terminal.end();

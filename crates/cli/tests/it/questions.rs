@@ -38,24 +38,24 @@ fn the_three_question_kinds_are_shown_and_answered_as_the_protocol_specifies() {
                  YOUR ACTION: Type \"approved\" (or \"ship it\") or describe issues\n    ---\n";
     assert!(output.stderr.contains(shown), "{}", output.stderr);
     let hold = project.waiting_hold();
-    let near = project.run(&["answer", &hold, "lgtm"]);
+    let near = project.run(&["answer", &hold, "lgtm", "--no-resume"]);
     assert_eq!(near.code, Some(4), "{near:?}");
     assert!(near.stderr.contains("only the listed options count"), "{near:?}");
-    assert_eq!(project.run(&["answer", &hold, "issues"]).code, Some(4), "issues are told in words");
-    assert_eq!(project.run(&["answer", &hold, "issues", "--feedback", "too small", "--resume"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &hold, "issues", "--no-resume"]).code, Some(4), "issues are told in words");
+    assert_eq!(project.run(&["answer", &hold, "issues", "--feedback", "too small", "--foreground"]).code, Some(3));
     assert_eq!(project.read("made.txt"), "made \nmade too small\n", "the work was done again with the issues at hand");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Ship it", "--resume"]).code, Some(3), "the signal counts");
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Ship it", "--foreground"]).code, Some(3), "the signal counts");
     let inbox = project.json(0, &["inbox", "--json"]);
     assert_eq!(inbox[0]["kind"], "decision");
     assert!(inbox[0]["text"].as_str().unwrap().contains("1. sqlite: SQLite\n   Pros: simple\n   Cons: one machine"), "{inbox}");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "postgres", "--resume"]).code, Some(3));
-    let early = project.run(&["answer", &project.waiting_hold(), "done", "--resume"]);
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "postgres", "--foreground"]).code, Some(3));
+    let early = project.run(&["answer", &project.waiting_hold(), "done", "--foreground"]);
     assert_eq!(early.code, Some(3), "{early:?}");
     assert!(early.stderr.contains("the check failed: `test -f clicked`"), "{early:?}");
     project.write("clicked", "");
     let hold = project.waiting_hold();
     assert!(hold.ends_with("@2"), "{hold}");
-    assert_eq!(project.run(&["answer", &hold, "done", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "done", "--foreground"]).code, Some(0));
     assert_eq!(project.read("chosen.txt"), "postgres\n");
     let run = project.newest();
     assert_eq!(project.events(&run, "rework_requested").len(), 1);
@@ -108,11 +108,11 @@ fn an_auth_gate_is_probed_and_the_task_retried_without_spending_an_attempt() {
     ] {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
-    let early = project.run(&["answer", &project.waiting_hold(), "done", "--resume"]);
+    let early = project.run(&["answer", &project.waiting_hold(), "done", "--foreground"]);
     assert_eq!(early.code, Some(3), "the probe is believed, not the word: {early:?}");
     assert_eq!(project.read("calls.txt"), "call\ncall\n", "the task itself was not tried again");
     project.write("token", "");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "done", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "done", "--foreground"]).code, Some(0));
     assert_eq!(project.read("deployed.txt"), "deployed\n");
     let run = project.newest();
     assert_eq!(project.events(&run, "task_failed").len(), 0, "it was no failure");
@@ -173,7 +173,7 @@ fn a_default_answers_immediately_and_changing_it_reruns_dependents() {
     assert_eq!(project.read("built.txt"), "sqlite\npostgres\n");
     assert_eq!(project.read("beside.txt"), "once\n", "what does not depend on it is not done again");
     assert_eq!(project.run(&["change", &hold, "sqlite", "--yes"]).code, Some(4), "what a person said stands");
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
 #[test]
@@ -226,8 +226,8 @@ phases:
     let inbox = project.json(0, &["inbox", "--json"]);
     assert_eq!(inbox.as_array().unwrap().len(), 2, "{inbox}");
     let hold = |index: usize| format!("{}@1", inbox[index]["id"].as_str().unwrap());
-    assert_eq!(project.run(&["answer", &hold(0), "approved", "--resume"]).code, Some(3));
-    assert_eq!(project.run(&["answer", &hold(1), "approved", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold(0), "approved", "--foreground"]).code, Some(3));
+    assert_eq!(project.run(&["answer", &hold(1), "approved", "--foreground"]).code, Some(0));
 }
 
 /// A run that waits at a question whose deadline has passed.
@@ -259,14 +259,14 @@ fn tick_fires_due_timers_and_the_first_durable_answer_wins() {
     let fired = project.json(0, &["tick", "--json"]);
     assert_eq!(fired.as_array().unwrap().iter().filter(|fired| fired["kind"] == "deadline").count(), 1, "{fired}");
     let run = project.newest();
-    let late = project.run(&["answer", project.events(&run, "answered")[0]["hold"].as_str().unwrap(), "Abort"]);
+    let late = project.run(&["answer", project.events(&run, "answered")[0]["hold"].as_str().unwrap(), "Abort", "--no-resume"]);
     assert_eq!(late.code, Some(3), "the deadline was first: {late:?}");
     assert_eq!(project.run(&["resume", &run]).code, Some(0));
     assert_eq!(project.read("built.txt"), "built\n");
     assert_eq!(project.events(&run, "answered")[0]["actor"]["channel"], "deadline");
 
     let project = waits_until("1h", "{ answer: continue }");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--no-resume"]).code, Some(0));
     assert_eq!(project.run(&["tick"]).code, Some(0));
     assert_eq!(project.run(&["resume", &project.newest()]).code, Some(2), "the answer was first");
 
@@ -280,7 +280,7 @@ fn tick_fires_due_timers_and_the_first_durable_answer_wins() {
     assert_eq!(inbox[0]["escalated"], true, "{inbox}");
     assert_eq!(inbox[0]["on_deadline"], serde_json::json!({"action": "escalate", "to": "ann"}), "{inbox}");
     let run = project.newest();
-    for command in [&["inbox"][..], &["why", &run], &["status", &run], &["handover", &run]] {
+    for command in [&["inbox"][..], &["why", &run], &["status", &run], &["agent", "handover", &run]] {
         let text = project.run(command).stdout;
         assert!(text.contains("escalated to ann, overdue since 20"), "{command:?}: {text}");
     }
@@ -293,7 +293,7 @@ fn tick_fires_due_timers_and_the_first_durable_answer_wins() {
     let log = project.run(&["log", &run]).stdout;
     let reminder = log.lines().find(|line| line.contains("reminder 1 of hold")).unwrap();
     assert!(!reminder.contains("(by "), "{reminder}");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn an_abort_by_a_deadline_is_reported_as_one() {
         }
     }
     let project = waits_until("1h", "abort");
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--resume"]).code, Some(2));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Abort", "--foreground"]).code, Some(2));
     let why = project.run(&["why", &project.newest()]).stdout;
     assert!(why.contains("a person aborted it"), "{why}");
 }
@@ -346,7 +346,7 @@ fn a_hold_past_its_deadline_offers_only_valid_actions() {
             assert!(text.contains("past its deadline"), "{then}: {command:?}: {text}");
             assert!(text.contains(&works) && !text.contains("lockgate answer"), "{then}: {command:?}: {text}");
         }
-        let handover = project.run(&["handover", &run]).stdout;
+        let handover = project.run(&["agent", "handover", &run]).stdout;
         assert!(handover.contains("lockgate tick") && !handover.contains("lockgate answer"), "{then}: {handover}");
         let reason = project.json(0, &["why", &run, "--json"])["reasons"][0].clone();
         assert_eq!(reason["commands"], serde_json::json!([works]), "{reason}");
@@ -363,7 +363,7 @@ fn a_hold_past_its_deadline_offers_only_valid_actions() {
 fn an_answer_after_the_deadline_is_refused_even_if_the_timer_never_fired() {
     let project = with_deadline("{ answer: continue }");
     let (run, hold) = (project.newest(), project.waiting_hold());
-    let late = project.run(&["answer", &hold, "Abort"]);
+    let late = project.run(&["answer", &hold, "Abort", "--no-resume"]);
     assert_eq!(late.code, Some(3), "{late:?}");
     assert!(late.stderr.contains("deadline"), "{late:?}");
     assert_eq!(project.events(&run, "answered").len(), 1);
@@ -383,7 +383,7 @@ fn every_view_of_a_hold_shows_its_deadline_and_the_consequence() {
         let waits = project.run(&["run", "flow.yaml"]);
         assert!(waits.code == Some(3) && waits.stderr.contains(words), "{waits:?}");
         let run = project.newest();
-        for command in [&["inbox"][..], &["why", &run], &["status", &run], &["handover", &run]] {
+        for command in [&["inbox"][..], &["why", &run], &["status", &run], &["agent", "handover", &run]] {
             let text = project.run(command).stdout;
             assert!(text.contains(words), "{command:?}: {text}");
         }
@@ -481,8 +481,8 @@ phases:
     assert_eq!(project.log(&parent), before, "what is complete stays as it is");
     let created = &project.events(&fork, "created")[0];
     assert_eq!(created["origin"]["forked"]["parent"], parent.as_str(), "{created}");
-    assert_eq!(project.run(&["verify"]).code, Some(0));
-    assert_eq!(project.run(&["gc"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "gc"]).code, Some(0));
     assert_eq!(project.run(&["status", &fork]).code, Some(0));
 }
 

@@ -20,7 +20,7 @@ phases:
 
 fn answer(project: &Project, option: &str, more: &[&str]) -> Option<i32> {
     let hold = project.waiting_hold();
-    project.run(&[&["answer", &hold, option, "--resume"], more].concat()).code
+    project.run(&[&["answer", &hold, option, "--foreground"], more].concat()).code
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn later_tasks_do_not_start_while_earlier_work_is_redone() {
     assert_eq!(answer(&project, "a", &[]), Some(3));
     assert_eq!(answer(&project, "approved", &[]), Some(0));
     assert_eq!(project.read("order.txt"), "build\nbuild\nship\n");
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
 const SKIPS: &str = "
@@ -121,8 +121,8 @@ phases:
         holds.iter().find(|hold| hold["tasks"][0] == task).unwrap()["id"].as_str().unwrap().to_owned()
     };
     let (left, right) = (of("one/left"), of("one/right"));
-    assert_eq!(project.run(&["answer", &left, "issues", "--feedback", "no", "--resume"]).code, Some(3));
-    let late = project.run(&["answer", &right, "approved"]);
+    assert_eq!(project.run(&["answer", &left, "issues", "--feedback", "no", "--foreground"]).code, Some(3));
+    let late = project.run(&["answer", &right, "approved", "--no-resume"]);
     assert_eq!(late.code, Some(3), "{late:?}");
     assert!(late.stderr.contains("was voided at"), "{}", late.stderr);
     assert!(late.stderr.contains("the work that it is about is redone"), "{}", late.stderr);
@@ -139,7 +139,7 @@ fn accepting_a_definition_without_the_failed_task_lets_the_run_continue() {
     let run = project.newest();
     assert_eq!(project.run(&["resume", &run, "--changed", "accept"]).code, Some(0));
     assert_eq!(project.read("built.txt"), "built\n");
-    let late = project.run(&["answer", &hold, "rerun"]);
+    let late = project.run(&["answer", &hold, "rerun", "--no-resume"]);
     assert!(late.stderr.contains("the changed definition has no task bild"), "{late:?}");
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }

@@ -146,7 +146,7 @@ fn the_person_is_the_operating_system_user_regardless_of_the_environment() {
         command.env("USER", "the-boss").env("LOGNAME", "the-boss").output().unwrap()
     };
     assert_eq!(pretend(&["run", "flow.yaml"]).status.code(), Some(3));
-    assert!(pretend(&["answer", &project.waiting_hold(), "Continue", "--resume"]).status.success());
+    assert!(pretend(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).status.success());
     let run = project.newest();
     let uid = rustix::process::getuid().as_raw();
     for kind in ["created", "answered"] {
@@ -172,7 +172,9 @@ fn answering_requires_a_terminal_unless_the_settings_allow_otherwise() {
     assert!(!project.run(&["explain", "terminal-required"]).stdout.contains("require_terminal"));
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(3));
     let (hold, run) = (project.waiting_hold(), project.newest());
-    for attempt in [vec!["answer", &hold, "Continue"], vec!["cancel", &run], vec!["resume", &run, "--answer", "review=1"]] {
+    for attempt in
+        [vec!["answer", &hold, "Continue", "--no-resume"], vec!["cancel", &run], vec!["resume", &run, "--answer", "review=1"]]
+    {
         let output = project.run(&attempt);
         assert_eq!(output.code, Some(3), "{attempt:?}: {output:?}");
         assert!(output.stderr.contains("there is no controlling terminal"), "{output:?}");
@@ -181,7 +183,7 @@ fn answering_requires_a_terminal_unless_the_settings_allow_otherwise() {
     assert_eq!(project.events(&run, "attempt_refused").len(), 3);
     assert!(project.events(&run, "answered").is_empty());
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\n");
-    assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--foreground"]).code, Some(0));
 }
 
 /// What was tried in a task, by the events of the run that kept it.

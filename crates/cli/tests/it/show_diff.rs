@@ -50,7 +50,7 @@ fn waiting(flow: &str) -> (Project, String) {
 
 /// Answers, and checks that the answer did not count.
 fn is_voided(project: &Project, hold: &str) -> String {
-    let output = project.run(&["answer", hold, "Ship", "--resume"]);
+    let output = project.run(&["answer", hold, "Ship", "--foreground"]);
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(output.stderr.contains("what was shown has changed, so the hold is open again"), "{output:?}");
     assert!(!project.path("sent").exists());
@@ -85,7 +85,7 @@ fn the_change_is_shown_wherever_the_question_is() {
     assert_eq!((&in_list["digest"], &in_list["files"]), (&diff["digest"], &diff["files"]));
     assert_eq!(in_list.get("text"), None, "lists leave the patch out");
 
-    let done = project.run(&["answer", &hold, "Ship", "--resume"]);
+    let done = project.run(&["answer", &hold, "Ship", "--foreground"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let summary = project.run(&["summary", &run]).stdout;
     let digest = diff["digest"].as_str().unwrap();
@@ -101,7 +101,7 @@ fn approval_is_voided_when_a_tracked_file_changes() {
     assert!(reported.contains("the change since the phase started is different now: 2 files, +2 -0"), "{reported}");
     assert!(reported.contains("-added") && reported.contains("+slipped in"), "{reported}");
     let seen = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &seen, "Ship", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &seen, "Ship", "--foreground"]).code, Some(0));
     assert_eq!(project.read("sent"), "one\ntwo\nslipped in\n");
 }
 
@@ -125,7 +125,7 @@ fn approval_holds_when_exactly_what_was_shown_is_committed() {
     let (project, hold) = waiting(FLOW);
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "--quiet", "-m", "what was shown"]);
-    let done = project.run(&["answer", &hold, "Ship", "--resume"]);
+    let done = project.run(&["answer", &hold, "Ship", "--foreground"]);
     assert_eq!(done.code, Some(0), "{done:?}");
 }
 
@@ -141,7 +141,7 @@ fn approval_is_voided_when_the_branch_moves_under_a_change_since_head() {
 fn an_answer_names_the_revision_of_the_change_that_was_seen() {
     let (project, hold) = waiting(FLOW);
     let bare = hold.split('@').next().unwrap();
-    let output = project.run(&["answer", bare, "Ship"]);
+    let output = project.run(&["answer", bare, "Ship", "--no-resume"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains(&format!("{bare}@1")), "{output:?}");
 }
@@ -151,7 +151,7 @@ fn a_repeated_phase_shows_all_that_it_changed() {
     let flow = FLOW.replace("echo new > new.txt", "echo $LOCKGATE_ITERATION >> new.txt");
     let (project, hold) = waiting(&flow);
     project.write("by-hand.txt", "x\n");
-    let again = project.run(&["answer", &hold, "Again", "--resume"]);
+    let again = project.run(&["answer", &hold, "Again", "--foreground"]);
     assert_eq!(again.code, Some(3), "{again:?}");
     let shown = project.run(&["why", &project.newest()]).stdout;
     assert!(shown.contains("3 files"), "{shown}");
@@ -200,7 +200,7 @@ phases:
     assert_eq!(diff["base"], git(&project, &["rev-parse", "first-tag"]));
     let hold = project.waiting_hold();
     project.write("other.txt", "does not matter\n");
-    assert_eq!(project.run(&["answer", &hold, "approved", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "approved", "--foreground"]).code, Some(0));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn the_change_is_that_of_the_runs_own_worktree() {
     project.write("code.txt", "changed in the root\n");
     let shown = project.run(&["why", &project.newest()]).stdout;
     assert!(shown.contains("2 files, +2 -0"), "{shown}");
-    let done = project.run(&["answer", &hold, "Ship", "--resume"]);
+    let done = project.run(&["answer", &hold, "Ship", "--foreground"]);
     assert_eq!(done.code, Some(0), "what happens in the root does not matter: {done:?}");
 
     let (project, hold) = waiting(&FLOW.replace("name: change", "name: change\nworktree: true"));
@@ -292,10 +292,10 @@ fn what_a_change_needs_is_kept_while_the_run_waits_and_removed_when_it_is_comple
     assert_eq!(refs, format!("refs/lockgate/diffs/{run}-phase"));
     git(&project, &["reflog", "expire", "--expire=now", "--all"]);
     git(&project, &["gc", "--quiet", "--prune=now"]);
-    let done = project.run(&["answer", &hold, "Ship", "--resume"]);
+    let done = project.run(&["answer", &hold, "Ship", "--foreground"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(!project.path(&format!(".lockgate/runs/{run}/diff")).exists());
-    project.run(&["gc"]);
+    project.run(&["db", "gc"]);
     assert_eq!(git(&project, &["for-each-ref", "refs/lockgate"]), "");
 }
 

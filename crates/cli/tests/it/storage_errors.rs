@@ -30,9 +30,9 @@ fn database(project: &Project) -> Connection {
 
 /// After whatever happened, the run is there as it was and goes on to its end.
 fn is_intact_and_continues(project: &Project, run: &str) {
-    assert_eq!(project.run(&["verify"]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify"]).code, Some(0));
     let hold = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &hold, "Continue", "--foreground"]).code, Some(0));
     assert_eq!(project.status(run)["status"], "complete");
 }
 
@@ -57,7 +57,7 @@ fn a_damaged_database_is_reported_and_left_unchanged() {
     let mut bad = good.clone();
     bad[..100].fill(b'x');
     std::fs::write(&path, &bad).unwrap();
-    for command in [vec!["status", &run], vec!["resume", &run], vec!["run", "flow.yaml"], vec!["verify"]] {
+    for command in [vec!["status", &run], vec!["resume", &run], vec!["run", "flow.yaml"], vec!["db", "verify"]] {
         let refused = project.run(&command);
         assert_ne!(refused.code, Some(0), "{command:?}");
         assert!(refused.stderr.contains("backup"), "{command:?}: {refused:?}");
@@ -72,7 +72,7 @@ fn a_locked_database_is_reported_after_a_timeout() {
     let (project, run) = waiting();
     let other = database(&project);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let refused = project.run(&["answer", &project.waiting_hold(), "Continue"]);
+    let refused = project.run(&["answer", &project.waiting_hold(), "Continue", "--no-resume"]);
     assert_ne!(refused.code, Some(0));
     assert!(refused.stderr.contains("locked"), "{refused:?}");
     other.execute_batch("ROLLBACK").unwrap();
@@ -120,7 +120,7 @@ fn a_read_only_directory_is_reported() {
         }
         command.output().unwrap()
     };
-    let refused = try_to(&["answer", &hold, "Continue"]);
+    let refused = try_to(&["answer", &hold, "Continue", "--no-resume"]);
     let reported: Vec<_> = questions(&run).into_iter().map(|question| (try_to(&question), question)).collect();
     mode(0o755);
     for (reported, question) in reported {
@@ -134,7 +134,7 @@ fn a_read_only_directory_is_reported() {
 
 /// What can be asked about a run without anything being written.
 fn questions(run: &str) -> Vec<Vec<&str>> {
-    let about_all = [vec!["runs"], vec!["inbox"], vec!["verify"], vec!["runs", "--json"]];
+    let about_all = [vec!["runs"], vec!["inbox"], vec!["db", "verify"], vec!["runs", "--json"]];
     let about_it = ["status", "log", "why", "verify", "summary", "graph", "handover"].map(|command| vec![command, run]);
     about_all.into_iter().chain(about_it).collect()
 }
@@ -179,13 +179,13 @@ fn recorded_state_can_be_read_on_a_full_disk() {
 #[test]
 fn verify_finds_a_changed_byte_in_the_history() {
     let (project, run) = waiting();
-    assert_eq!(project.run(&["verify", &run]).code, Some(0));
+    assert_eq!(project.run(&["db", "verify", &run]).code, Some(0));
     project.change(
         "UPDATE commits SET payload = CAST(replace(CAST(payload AS TEXT), 'one', 'two') AS BLOB)",
         "UPDATE lockgate.commits SET payload = overlay(payload PLACING 'two' FROM position('one'::bytea IN payload)) \
          WHERE position('one'::bytea IN payload) > 0",
     );
-    let found = project.run(&["verify", &run]);
+    let found = project.run(&["db", "verify", &run]);
     assert_eq!(found.code, Some(1), "{found:?}");
     assert!(found.stdout.contains("commit 1"), "{found:?}");
 }
@@ -199,7 +199,7 @@ fn verify_finds_changed_index_rows() {
     ] {
         let (project, run) = waiting();
         project.change(on_sqlite, on_postgresql);
-        let found = project.run(&["verify", &run]);
+        let found = project.run(&["db", "verify", &run]);
         assert_eq!(found.code, Some(1), "{on_sqlite}: {found:?}");
     }
 }

@@ -35,9 +35,9 @@ fn recorded(store: &Path) -> Vec<Recorded> {
 fn every_stored_history_loads_to_its_recorded_state() {
     for store in stores() {
         let project = Project::on_sqlite();
-        let restored = project.run(&["restore", &store.to_string_lossy(), "--force"]);
+        let restored = project.run(&["db", "restore", &store.to_string_lossy(), "--force"]);
         assert_eq!(restored.code, Some(0), "{store:?}: {restored:?}");
-        let verified = project.run(&["verify"]);
+        let verified = project.run(&["db", "verify"]);
         assert_eq!(verified.code, Some(0), "{store:?}: {verified:?}");
         let recorded = recorded(&store);
         let ids: BTreeSet<&str> = recorded.iter().map(|recorded| recorded.run["run"].as_str().unwrap()).collect();
@@ -135,7 +135,7 @@ fn the_stable_json_names_never_change() {
     let hold = &status["holds"][0];
     assert!(hold["id"].is_string(), "{status}");
     assert_eq!((&hold["revision"], &hold["state"], &hold["kind"]), (&1.into(), &"open".into(), &"checkpoint".into()));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
     let run = status["run"].as_str().unwrap();
     assert_eq!(project.status(run)["run"], run);
     let log = project.log(run);

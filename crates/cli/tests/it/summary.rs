@@ -53,10 +53,10 @@ fn project() -> Project {
 fn a_summary_lists_work_decisions_outputs_skipped_tasks_and_usage() {
     let project = project();
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "1", "--resume"]).code, Some(3));
-    let again = ["answer", &project.waiting_hold(), "Again", "--feedback", "shorter\nplease", "--resume"];
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "1", "--foreground"]).code, Some(3));
+    let again = ["answer", &project.waiting_hold(), "Again", "--feedback", "shorter\nplease", "--foreground"];
     assert_eq!(project.run(&again).code, Some(3));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Fine", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Fine", "--foreground"]).code, Some(0));
 
     let summary = project.json(0, &["summary", "login", "--json"]);
     let executions: Vec<_> = summary["phases"].as_array().unwrap().iter().map(|phase| (&phase["id"], &phase["status"])).collect();

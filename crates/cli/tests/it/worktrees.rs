@@ -54,12 +54,12 @@ fn a_worktree_without_changes_is_removed_with_its_branch_when_the_run_succeeds()
     let view = project.status(&run);
     assert_eq!(view["worktrees"][0]["branch"], format!("lockgate/{run}"));
     assert_eq!((&view["worktrees"][0]["commits"], &view["worktrees"][0]["uncommitted"]), (&0.into(), &0.into()));
-    let gone = project.run(&["gc"]);
+    let gone = project.run(&["db", "gc"]);
     assert!(project.path(&folder(&run)).is_dir(), "a run that is not over keeps its worktree: {gone:?}");
     let refused = project.run(&["worktrees", "remove", &run]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("error[run-not-ended]"), "{refused:?}");
-    let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(!done.stderr.contains("worktree"), "{done:?}");
     assert!(!project.path(&folder(&run)).exists());
@@ -70,14 +70,14 @@ fn a_worktree_without_changes_is_removed_with_its_branch_when_the_run_succeeds()
 #[test]
 fn a_worktree_with_changes_is_kept_reported_and_merged() {
     let (project, run) = waiting(&flow(COMMITS));
-    let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]);
     let reported = format!("worktree {} on branch lockgate/{run}: 2 commits", folder(&run));
     assert!(done.stderr.contains(&reported), "{done:?}");
     assert!(done.stderr.contains(&format!("lockgate worktrees merge {run}")), "{done:?}");
     assert!(project.run(&["status", &run]).stdout.contains(&reported));
     assert!(project.run(&["summary", &run]).stdout.contains("## Worktrees\n\n- .lockgate/worktrees/"));
     assert!(project.run(&["worktrees"]).stdout.contains("2 commits"));
-    let kept = project.run(&["gc"]);
+    let kept = project.run(&["db", "gc"]);
     assert!(kept.stderr.contains("it holds work"), "{kept:?}");
     assert_eq!(project.json(0, &["worktrees", "--json"])[0]["commits"], 2, "gc leaves it alone");
     let refused = project.run(&["worktrees", "remove", &run]);
@@ -105,7 +105,7 @@ fn a_worktree_with_changes_is_kept_reported_and_merged() {
 #[test]
 fn a_merge_conflict_is_aborted_and_names_the_files() {
     let (project, run) = waiting(&flow(COMMITS));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
     project.write("code.txt", "other\n");
     git(&project, "", &["commit", "--quiet", "-am", "other"]);
     let before = git(&project, "", &["rev-parse", "HEAD"]);
@@ -150,21 +150,21 @@ fn a_task_worktree_branches_off_the_run_branch_and_is_named_by_its_address() {
     let left = project.json(0, &["worktrees", "--json"]);
     assert_eq!(left.as_array().unwrap().len(), 1, "{left:#}");
     assert_eq!(left[0]["commits"], 0, "what it had came with the branch of the task");
-    assert_eq!(project.run(&["gc"]).code, Some(0));
+    assert_eq!(project.run(&["db", "gc"]).code, Some(0));
     assert_eq!(branches(&project), "");
 }
 
 #[test]
 fn commits_on_a_detached_head_also_keep_the_worktree() {
     let (project, run) = waiting(&flow("git checkout --quiet --detach; echo x > x; git add x; git commit -qm x"));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
     assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["commits"], 1);
 }
 
 #[test]
 fn a_task_may_neither_merge_nor_remove_a_worktree() {
     let (project, run) = waiting(&flow(COMMITS));
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
     let tries = format!(
         "\"$LOCKGATE\" --root {root} worktrees merge {run} 2>> {root}/told || true; \"$LOCKGATE\" --root {root} worktrees remove {run} --force 2>> {root}/told || true",
         root = project.root().display()
@@ -188,9 +188,9 @@ fn a_background_run_removes_its_worktrees() {
 fn a_directory_unknown_to_git_is_kept() {
     let (project, run) = waiting(&flow("true"));
     std::fs::remove_file(project.path(&folder(&run)).join(".git")).unwrap();
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
     assert_eq!(project.json(0, &["worktrees", &run, "--json"])[0]["uncommitted"], serde_json::Value::Null);
-    assert_eq!(project.run(&["gc"]).code, Some(0));
+    assert_eq!(project.run(&["db", "gc"]).code, Some(0));
     let refused = project.run(&["worktrees", "remove", &run]);
     assert!(refused.stderr.contains("error[work-would-be-lost]"), "{refused:?}");
     assert!(project.path(&folder(&run)).join("code.txt").is_file());
@@ -209,7 +209,7 @@ fn a_checkpoint_shows_the_changes_of_the_run_and_is_bound_to_them() {
     assert_eq!((shown.as_array().unwrap().len(), shown[0]["path"].as_str()), (1, Some(path.as_str())), "{shown}");
     project.write(&path, "first\nsomething else\n");
     let hold = project.waiting_hold();
-    let output = project.run(&["answer", &hold, "Continue", "--resume"]);
+    let output = project.run(&["answer", &hold, "Continue", "--foreground"]);
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(output.stderr.contains("what was shown has changed"), "{output:?}");
 }
@@ -327,7 +327,7 @@ fn is_made_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
     assert_eq!(git(&project, &folder(&run), &["status", "--porcelain"]), "");
     let changed = git(&project, "", &["diff", "--name-only", "main", &format!("lockgate/{run}")]);
     assert_eq!(changed, "made.txt\n");
-    let ended = project.run(&["answer", &project.waiting_hold(), "Continue", "--resume"]);
+    let ended = project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert_eq!(git(&project, "", &["worktree", "list"]).lines().count(), 2);
 }

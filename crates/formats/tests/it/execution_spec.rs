@@ -465,7 +465,7 @@ fn a_state_file_given_as_a_workflow_is_recognized() {
     assert_eq!(
         diagnostics("{\"prd\": \"PRD-009\", \"status\": \"paused\"}"),
         [
-            "1:1 not-a-workflow: this is a pipeline state file, not a workflow (check it with `lockgate check`; start a pipeline from its EXECUTION-SPEC, or continue this one with `lockgate import`)"
+            "1:1 not-a-workflow: this is a pipeline state file, not a workflow (check it with `lockgate pipeline check`; start a pipeline from its EXECUTION-SPEC, or continue this one with `lockgate pipeline import`)"
         ]
     );
 }

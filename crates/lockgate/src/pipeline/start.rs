@@ -117,7 +117,7 @@ async fn check_existing(project: &Project, pipeline: &Pipeline, existing: Existi
         None => Ok(Vec::new()),
         Some(file) => {
             let message = format!("{prd} has a state file already, of a run that is not kept here: {}", file.display());
-            let import = lockgate(["import", &file.to_string_lossy()]);
+            let import = lockgate(["pipeline", "import", &file.to_string_lossy()]);
             let import = format!("make a run of it with `{import}`, or begin anew");
             Err(Error::new(Code::PipelineExists, message).help(import))
         }

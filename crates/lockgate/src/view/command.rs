@@ -1,8 +1,7 @@
 //! The commands that people are told to type, written so that they work when they are pasted into a shell.
 
-/// The command that answers a hold with an option: by its label where that is plain, else by its number. With `resume` it also goes
-/// on with the run, which is for whoever answers when nothing drives it.
-pub(super) fn answer_command(hold: &str, revision: u32, (at, label): (usize, &str), with_feedback: bool, resume: bool) -> String {
+/// The command that answers a hold with an option: by its label if that needs no escaping, by its number otherwise.
+pub(super) fn answer_command(hold: &str, revision: u32, (at, label): (usize, &str), with_feedback: bool) -> String {
     let plain = |character: char| character.is_alphanumeric() || " -_.,?".contains(character);
     let option = match label {
         _ if label.is_empty() || label.starts_with('-') || !label.chars().all(plain) => (at + 1).to_string(),
@@ -12,8 +11,7 @@ pub(super) fn answer_command(hold: &str, revision: u32, (at, label): (usize, &st
         _ => label.to_owned(),
     };
     let feedback = if with_feedback { " --feedback \"…\"" } else { "" };
-    let resume = if resume { " --resume" } else { "" };
-    format!("lockgate answer {hold}@{revision} {option}{feedback}{resume}")
+    format!("lockgate answer {hold}@{revision} {option}{feedback}")
 }
 
 /// The command that begins a new run from a file.
@@ -52,20 +50,20 @@ mod tests {
 
     #[test]
     fn options_in_commands_are_shell_safe() {
-        let command = |revision, label, at| answer_command("abc", revision, (at, label), false, true);
-        assert_eq!(command(2, "Continue", 0), "lockgate answer abc@2 Continue --resume");
-        assert_eq!(command(1, "Looks good", 1), "lockgate answer abc@1 \"Looks good\" --resume");
-        assert_eq!(command(1, "$(rm -rf /)", 1), "lockgate answer abc@1 2 --resume");
-        assert_eq!(command(1, "Go!", 1), "lockgate answer abc@1 2 --resume");
-        assert_eq!(command(1, "--force", 0), "lockgate answer abc@1 1 --resume");
-        assert_eq!(command(1, "\x1b[31m", 2), "lockgate answer abc@1 3 --resume");
+        let command = |revision, label, at| answer_command("abc", revision, (at, label), false);
+        assert_eq!(command(2, "Continue", 0), "lockgate answer abc@2 Continue");
+        assert_eq!(command(1, "Looks good", 1), "lockgate answer abc@1 \"Looks good\"");
+        assert_eq!(command(1, "$(rm -rf /)", 1), "lockgate answer abc@1 2");
+        assert_eq!(command(1, "Go!", 1), "lockgate answer abc@1 2");
+        assert_eq!(command(1, "--force", 0), "lockgate answer abc@1 1");
+        assert_eq!(command(1, "\x1b[31m", 2), "lockgate answer abc@1 3");
     }
 
     #[test]
-    fn commands_have_a_feedback_placeholder_if_required_and_resume_only_undriven_runs() {
-        let command = answer_command("abc", 1, (0, "Again"), true, true);
-        assert_eq!(command, "lockgate answer abc@1 Again --feedback \"…\" --resume");
-        assert_eq!(answer_command("abc", 1, (0, "Again"), false, false), "lockgate answer abc@1 Again");
+    fn commands_have_a_feedback_placeholder_if_required() {
+        let command = answer_command("abc", 1, (0, "Again"), true);
+        assert_eq!(command, "lockgate answer abc@1 Again --feedback \"…\"");
+        assert_eq!(answer_command("abc", 1, (0, "Again"), false), "lockgate answer abc@1 Again");
     }
 
     #[test]

@@ -257,29 +257,30 @@ impl HoldView {
         self.is_open() && self.until.as_ref().is_some_and(|until| until.decides(now))
     }
 
-    /// The commands that move its run: those that answer it or, where it is overdue, the one that fires its deadline.
-    pub fn next_commands(&self, run: &str, resume: bool, now: Timestamp) -> Vec<String> {
+    /// The commands that move its run: those that answer it or, once it is overdue, the one that applies its deadline. No process drives
+    /// an `undriven` run, so that resuming it applies the deadline too.
+    pub fn next_commands(&self, run: &str, undriven: bool, now: Timestamp) -> Vec<String> {
         let continues = self.until.as_ref().is_some_and(Deadline::continues);
         match self.is_overdue(now) {
-            true if resume && continues => vec![resume_command(run, None)],
+            true if undriven && continues => vec![resume_command(run, None)],
             true => vec![lockgate(["tick"])],
-            false => self.commands(resume),
+            false => self.commands(),
         }
     }
 
     /// The commands that answer it, one for each option; none where it has its answer.
-    pub fn commands(&self, resume: bool) -> Vec<String> {
+    pub fn commands(&self) -> Vec<String> {
         if !self.is_open() {
             return Vec::new();
         }
         let command = |(at, option): (usize, &OptionView)| {
             // Questions with a form of their own are answered by the words that they name.
             let name = if self.text.is_some() { &option.id } else { &option.label };
-            answer_command(&self.id, self.revision, (at, name), option.with_feedback, resume)
+            answer_command(&self.id, self.revision, (at, name), option.with_feedback)
         };
         let mut commands: Vec<String> = self.options.iter().enumerate().map(command).collect();
         // By its id: it has no number.
-        commands.extend(self.stop.iter().map(|stop| answer_command(&self.id, self.revision, (0, &stop.id), false, resume)));
+        commands.extend(self.stop.iter().map(|stop| answer_command(&self.id, self.revision, (0, &stop.id), false)));
         commands
     }
 }

@@ -31,7 +31,7 @@ pub use cancelled::CancelledView;
 pub use command::{lockgate, resume_command, run_command, shell_word, worktree_command};
 pub use deadline::Deadline;
 pub use diff::{ApprovedDiffView, ChangedFileView, DiffView};
-pub use hold::{AnswerView, FileView, HoldView, WhoView, option_line, patch};
+pub use hold::{AnswerView, FileView, HoldView, OptionView, WhoView, option_line, patch};
 pub use status::{PhaseStatus, RunStatus};
 pub use step::{GapView, StepView};
 pub use worktree::{WorktreeView, is_meant};

@@ -1,7 +1,7 @@
 //! Claims about lists, changes and scans.
 
 use super::{Backend, HistoryWriter, hold_ids, hold_row, run_ids, run_row, timer_row};
-use crate::store::{Append, HoldFilter, Orphan, Page, Store};
+use crate::store::{Append, HoldFilter, Orphan, Page, RunFilter, Store};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{RunId, TimerId};
@@ -51,6 +51,40 @@ pub async fn runs_are_found_by_prefix_and_by_feature(backend: &dyn Backend) {
     assert_eq!(found("").await, "abce b%_d abxx abcd");
     assert_eq!(run_ids(&store.runs_of_feature("login").await.unwrap()), ["abce", "abcd"]);
     assert_eq!(store.runs_of_feature("log").await, Ok(Vec::new()));
+}
+
+/// A claim.
+pub async fn runs_are_listed_by_status_workflow_feature_and_age(backend: &dyn Backend) {
+    let store = backend.process();
+    let runs = [
+        ("aaaa", Status::Complete, "build", Some("login"), 10),
+        ("bbbb", Status::Running, "build", None, 20),
+        ("cccc", Status::Waiting, "deploy", Some("login"), 30),
+        ("dddd", Status::Failed, "build", Some("login"), 40),
+    ];
+    for (run, status, workflow, feature, changed_at) in runs {
+        start_run(&*store, run, |append| {
+            let row = append.index.run.as_mut().unwrap();
+            row.status = status.into();
+            row.workflow = workflow.to_owned();
+            row.feature = feature.map(str::to_owned);
+            row.changed_at = Timestamp::from_millis(changed_at);
+        })
+        .await;
+    }
+    let listed = async |filter: RunFilter, page: Page| {
+        let listed = store.list_runs(filter, page).await.unwrap();
+        (run_ids(&listed).join(" "), listed.last().map(|run| run.cursor))
+    };
+    let all = async |filter: RunFilter| listed(filter, Page::ALL).await.0;
+    assert_eq!(all(RunFilter::default()).await, "dddd cccc bbbb aaaa");
+    assert_eq!(all(RunFilter::with_status([Status::Complete, Status::Failed])).await, "dddd aaaa");
+    let build = RunFilter { workflow: Some("build".to_owned()), ..RunFilter::default() };
+    assert_eq!(all(build.clone()).await, "dddd bbbb aaaa");
+    assert_eq!(all(RunFilter { feature: Some("login".to_owned()), ..build.clone() }).await, "dddd aaaa");
+    assert_eq!(all(RunFilter { changed_before: Some(Timestamp::from_millis(30)), ..RunFilter::default() }).await, "bbbb aaaa");
+    let (first, after) = listed(build.clone(), Page::first(2)).await;
+    assert_eq!((first.as_str(), listed(build, Page { after, limit: 2 }).await.0.as_str()), ("dddd bbbb", "aaaa"));
 }
 
 /// A claim.

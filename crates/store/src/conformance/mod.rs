@@ -159,6 +159,7 @@ macro_rules! conformance_tests {
             a_release_and_the_end_of_a_driver_are_changes
             runs_are_listed_newest_first_in_pages
             runs_are_found_by_prefix_and_by_feature
+            runs_are_listed_by_status_workflow_feature_and_age
             a_run_row_is_replaced_by_its_successor
             open_holds_are_listed_longest_waiting_first_in_pages
             holds_of_a_run_are_listed_in_order

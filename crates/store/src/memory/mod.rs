@@ -11,7 +11,7 @@ use crate::error::{AppendError, ClaimError, StoreError};
 use crate::held::HeldClaims;
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
-    Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 use data::Data;
 use lockgate_engine::digest::Digest;
@@ -278,16 +278,12 @@ impl Store for MemoryStore {
         Self::ready(Ok(self.data().driver_of(run)))
     }
 
-    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        Self::ready(Ok(self.data().list_runs(page, |_| true)))
+    fn list_runs(&self, filter: RunFilter, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        Self::ready(Ok(self.data().list_runs(page, |row| filter.matches(row))))
     }
 
     fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
         Self::ready(Ok(self.data().list_runs(Page::ALL, |row| row.run.as_str().starts_with(prefix))))
-    }
-
-    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        Self::ready(Ok(self.data().list_runs(Page::ALL, |row| row.feature.as_deref() == Some(feature))))
     }
 
     fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {

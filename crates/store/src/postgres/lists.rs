@@ -6,7 +6,7 @@ use super::process::has_ended;
 use super::reader::{Cells, RowError, hold_state};
 use crate::column_codes::row_limit;
 use crate::error::StoreError;
-use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
+use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page, RunFilter};
 use lockgate_engine::id::{HoldId, RunId, TimerId};
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
 use lockgate_engine::time::Timestamp;
@@ -17,17 +17,37 @@ use tokio_postgres::types::ToSql;
 pub(super) const RUN_COLUMNS: &str =
     "r.key, r.run, r.kind, r.workflow, r.feature, r.status, r.phase, r.created_at, r.changed_at, r.parent";
 
-pub(super) async fn runs(connection: &Connection, page: Page) -> Result<Vec<ListedRun>, StoreError> {
+pub(super) async fn runs(connection: &Connection, filter: &RunFilter, page: Page) -> Result<Vec<ListedRun>, StoreError> {
+    let RunFilter { statuses, workflow, feature, changed_before } = filter;
     let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
-    list_runs(connection, "r.key < $1 ORDER BY r.key DESC LIMIT $2", &[&before, &row_limit(page.limit)]).await
+    let limit = row_limit(page.limit);
+    let statuses: Vec<&str> = statuses.iter().map(|status| status.word()).collect();
+    let changed_before = changed_before.map(Timestamp::as_millis);
+    let mut which = "r.key < $1".to_owned();
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&before];
+    if !statuses.is_empty() {
+        parameters.push(&statuses);
+        which += &format!(" AND r.status = ANY(${})", parameters.len());
+    }
+    if let Some(workflow) = workflow {
+        parameters.push(workflow);
+        which += &format!(" AND r.workflow = ${}", parameters.len());
+    }
+    if let Some(feature) = feature {
+        parameters.push(feature);
+        which += &format!(" AND r.feature = ${}", parameters.len());
+    }
+    if let Some(changed_before) = &changed_before {
+        parameters.push(changed_before);
+        which += &format!(" AND r.changed_at < ${}", parameters.len());
+    }
+    parameters.push(&limit);
+    which += &format!(" ORDER BY r.key DESC LIMIT ${}", parameters.len());
+    list_runs(connection, &which, &parameters).await
 }
 
 pub(super) async fn find_runs(connection: &Connection, prefix: &str) -> Result<Vec<ListedRun>, StoreError> {
     list_runs(connection, "r.run >= $1 AND r.run < $2 ORDER BY r.key DESC", &[&prefix, &past(prefix)]).await
-}
-
-pub(super) async fn runs_of_feature(connection: &Connection, feature: &str) -> Result<Vec<ListedRun>, StoreError> {
-    list_runs(connection, "r.feature = $1 ORDER BY r.key DESC", &[&feature]).await
 }
 
 async fn list_runs(

@@ -45,7 +45,7 @@ use crate::error::{AppendError, ClaimError, StoreError};
 use crate::lease::Lease;
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
-    Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use address::Address;
 use changes::Changes;
@@ -195,18 +195,13 @@ impl Store for PostgresStore {
         self.ask(move |parts| async move { Drivers::of_run(&parts.connection, &run).await })
     }
 
-    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        self.ask(move |parts| async move { lists::runs(&parts.connection, page).await })
+    fn list_runs(&self, filter: RunFilter, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        self.ask(move |parts| async move { lists::runs(&parts.connection, &filter, page).await })
     }
 
     fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
         let prefix = prefix.to_owned();
         self.ask(move |parts| async move { lists::find_runs(&parts.connection, &prefix).await })
-    }
-
-    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        let feature = feature.to_owned();
-        self.ask(move |parts| async move { lists::runs_of_feature(&parts.connection, &feature).await })
     }
 
     fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {

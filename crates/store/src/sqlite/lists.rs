@@ -5,7 +5,7 @@ use super::reader::{Reader, hold_state, rows_of, run_key};
 use super::scan_guard::AscendingKeys;
 use crate::column_codes::row_limit;
 use crate::error::StoreError;
-use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
+use crate::store::{Cursor, HoldFilter, ListedHold, ListedRun, Page, RunFilter};
 use lockgate_engine::id::{DriverId, HoldId, RunId, TimerId};
 use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::{HoldRow, RunRow, TimerRow};
@@ -17,17 +17,35 @@ const RUN_COLUMNS: &str = "key, run, kind, workflow, feature, status, phase, cre
 const HOLD_COLUMNS: &str = "h.key, h.hold, r.run, h.kind, h.state, h.revision, h.since, h.shown, r.workflow, r.feature";
 const HOLDS: &str = "holds h JOIN runs r ON r.key = h.key >> 32";
 
-pub(super) fn runs(reader: &Reader, drivers: &Drivers, page: Page) -> Result<Vec<ListedRun>, StoreError> {
+pub(super) fn runs(reader: &Reader, drivers: &Drivers, filter: &RunFilter, page: Page) -> Result<Vec<ListedRun>, StoreError> {
+    let RunFilter { statuses, workflow, feature, changed_before } = filter;
     let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
-    list_runs(reader, drivers, Some(before), "key < ?1 ORDER BY key DESC LIMIT ?2", params![before, row_limit(page.limit)])
+    let mut which = "key < ?".to_owned();
+    let mut parameters: Vec<Box<dyn ToSql>> = vec![Box::new(before)];
+    if !statuses.is_empty() {
+        which += &format!(" AND status IN ({})", vec!["?"; statuses.len()].join(", "));
+        parameters.extend(statuses.iter().map(|status| Box::new(status.word()) as Box<dyn ToSql>));
+    }
+    if let Some(workflow) = workflow {
+        which += " AND workflow = ?";
+        parameters.push(Box::new(workflow));
+    }
+    if let Some(feature) = feature {
+        which += " AND feature = ?";
+        parameters.push(Box::new(feature));
+    }
+    if let Some(changed_before) = changed_before {
+        which += " AND changed_at < ?";
+        parameters.push(Box::new(changed_before.as_millis()));
+    }
+    which += " ORDER BY key DESC LIMIT ?";
+    parameters.push(Box::new(row_limit(page.limit)));
+    let parameters: Vec<&dyn ToSql> = parameters.iter().map(AsRef::as_ref).collect();
+    list_runs(reader, drivers, Some(before), &which, &parameters)
 }
 
 pub(super) fn find_runs(reader: &Reader, drivers: &Drivers, prefix: &str) -> Result<Vec<ListedRun>, StoreError> {
     list_runs(reader, drivers, None, "run >= ?1 AND run < ?2 ORDER BY key DESC", params![prefix, past(prefix)])
-}
-
-pub(super) fn runs_of_feature(reader: &Reader, drivers: &Drivers, feature: &str) -> Result<Vec<ListedRun>, StoreError> {
-    list_runs(reader, drivers, None, "feature = ?1 ORDER BY key DESC", params![feature])
 }
 
 fn list_runs(

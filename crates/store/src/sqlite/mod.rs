@@ -42,7 +42,7 @@ pub use open::Settings;
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, OutboxEntry, OutboxFilter,
-    Page, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    Page, RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use append::Wanted;
 use changes::{Changes, Watcher};
@@ -202,18 +202,13 @@ impl Store for SqliteStore {
         })
     }
 
-    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        Box::pin(async move { lists::runs(&self.reader, &self.drivers, page) })
+    fn list_runs(&self, filter: RunFilter, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        Box::pin(async move { lists::runs(&self.reader, &self.drivers, &filter, page) })
     }
 
     fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
         let prefix = prefix.to_owned();
         Box::pin(async move { lists::find_runs(&self.reader, &self.drivers, &prefix) })
-    }
-
-    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        let feature = feature.to_owned();
-        Box::pin(async move { lists::runs_of_feature(&self.reader, &self.drivers, &feature) })
     }
 
     fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {

@@ -77,7 +77,11 @@ fn room(root: &Root) -> Check {
             // A file system that does not count its files says that it can have none.
             let no_names = disk.f_files > 0 && disk.f_favail < 1000;
             if left < LITTLE_ROOM {
-                Check::failed("disk", format!("only {} are left", format_size(left)), "free some space; `lockgate gc` may help")
+                Check::failed(
+                    "disk",
+                    format!("only {} are left", format_size(left)),
+                    "free some space; `lockgate db gc` may help",
+                )
             } else if no_names {
                 Check::failed(
                     "disk",
@@ -140,7 +144,7 @@ async fn database(root: &Root) -> Vec<Check> {
         Err(error) => return vec![unusable(&error)],
     };
     if let Some(first) = damage.first() {
-        let fix = "keep a copy of it, then `lockgate restore BACKUP --force`; `lockgate verify` says what is lost";
+        let fix = "keep a copy of it, then `lockgate db restore BACKUP --force`; `lockgate db verify` says what is lost";
         return vec![Check::failed("database", format!("it is damaged: {first}"), fix)];
     }
     let size = || root.database_file().metadata().map(|metadata| metadata.len()).unwrap_or(0);
@@ -155,7 +159,11 @@ async fn database(root: &Root) -> Vec<Check> {
 }
 
 fn unusable(error: &StoreError) -> Check {
-    Check::failed("database", error.to_string(), "`lockgate restore BACKUP --force` puts back a backup and keeps what is there")
+    Check::failed(
+        "database",
+        error.to_string(),
+        "`lockgate db restore BACKUP --force` puts back a backup and keeps what is there",
+    )
 }
 
 fn clock_went_back(runs: &[ListedRun], now: Timestamp) -> Option<Check> {
@@ -213,6 +221,6 @@ fn garbage(root: &Root) -> Option<Check> {
     Some(Check::failed(
         "garbage",
         format!("{} of dead processes, {}", found.garbage.len(), format_size(bytes)),
-        "`lockgate gc` removes them; they do no harm",
+        "`lockgate db gc` removes them; they do no harm",
     ))
 }

@@ -25,20 +25,21 @@ pub(super) struct WorkerReporter {
 
 impl Observer for WorkerReporter {
     fn report(&self, run: &RunId, at: Timestamp, what: &Report) {
-        print::say(format_args!("{at} run {run}: {}", words(what)));
+        print::say(format_args!("{} run {run}: {}", human_time::local(at), words(what)));
         if self.json {
             print::json_lines(&[Line { at, run, what }]);
         }
     }
 
     fn changes_are_late(&self, at: Timestamp, warning: &str) {
-        print::warn(format_args!("{at} {}", sanitize::line(warning)));
+        print::warn(format_args!("{} {}", human_time::local(at), sanitize::line(warning)));
     }
 
     fn store_failed(&self, at: Timestamp, error: &StoreError, again_in: Duration) {
         let error = error.to_string();
         let again = human_time::duration(again_in);
-        print::warn(format_args!("{at} the database cannot be used: {}; trying again in {again}", sanitize::line(&error)));
+        let (at, error) = (human_time::local(at), sanitize::line(&error).into_owned());
+        print::warn(format_args!("{at} the database cannot be used: {error}; trying again in {again}"));
     }
 }
 

@@ -8,7 +8,7 @@ use lockgate_engine::run::index::{OutboxRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{
     Append, AppendError, ClaimError, Delivery, DriverInfo, Future, HoldFilter, Lease, ListedHold, ListedRun, Loaded, MemoryStore,
-    Orphan, OutboxEntry, OutboxFilter, Page, Store, StoreError, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    Orphan, OutboxEntry, OutboxFilter, Page, RunFilter, Store, StoreError, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -237,16 +237,12 @@ impl Store for LeaseStore {
         self.ask(async move { Ok(self.server.live_owner(&run)) })
     }
 
-    fn runs(&self, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        self.server.disk.runs(page)
+    fn list_runs(&self, filter: RunFilter, page: Page) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
+        self.server.disk.list_runs(filter, page)
     }
 
     fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
         self.server.disk.find_runs(prefix)
-    }
-
-    fn runs_of_feature(&self, feature: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>> {
-        self.server.disk.runs_of_feature(feature)
     }
 
     fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>> {

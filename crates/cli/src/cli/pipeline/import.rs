@@ -1,5 +1,6 @@
-//! `lockgate import`: a run from the state file of another tool, to go on with.
+//! `lockgate pipeline import`: a run from the state file of another tool, to go on with.
 
+use super::super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -14,21 +15,28 @@ use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_runner::start::WorkflowFile;
 use std::path::{Path, PathBuf};
 
-/// Makes a run from the state file of a pipeline that another tool wrote; what it says is done never runs again
+/// Create a run from the state file of another tool
+///
+/// Work that the file lists as done never runs again.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate pipeline import checkpoints/PRD-009.json",
+    "lockgate pipeline import old.json --spec specs/EXEC-009.md --agent claude",
+]))]
 pub(super) struct Arguments {
-    /// The state file
+    /// State file
+    #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The EXECUTION-SPEC that says what remains to be done; the one that the file names when absent
+    /// EXECUTION-SPEC with the remaining work [default: the one that the file names]
     #[arg(long, value_name = "SPEC")]
     spec: Option<PathBuf>,
-    /// Takes the place of a run of the same pipeline that is there already; its state file is kept aside
+    /// Replace the existing run of this pipeline; its state file is moved aside
     #[arg(long)]
     new: bool,
-    /// The command of the agent that does what remains, whatever else is configured
+    /// Agent for the remaining work: a preset such as claude, or a command that reads the prompt
     #[arg(long, value_name = "COMMAND")]
     agent: Option<String>,
-    /// Prints what was made as JSON
+    /// Print the new run as JSON
     #[arg(long)]
     json: bool,
 }

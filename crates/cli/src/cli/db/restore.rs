@@ -1,5 +1,6 @@
-//! `lockgate restore`: a backup becomes the database again.
+//! `lockgate db restore`: a backup becomes the database again.
 
+use super::super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -13,16 +14,22 @@ use lockgate_engine::run::command::Channel;
 use lockgate_engine::words::counted;
 use std::path::{Path, PathBuf};
 
-/// Makes a backup the database of this project again, after having verified it
+/// Replace the database with a backup
+///
+/// The backup is verified first.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate db restore lockgate-backup.db",
+    "lockgate db restore lockgate-backup.db --force",
+]))]
 pub(super) struct Arguments {
-    /// The backup
+    /// Backup
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Moves a database that is there already aside, instead of refusing
+    /// Move an existing database aside instead of refusing
     #[arg(long)]
     force: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

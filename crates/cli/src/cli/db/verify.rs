@@ -1,5 +1,6 @@
-//! `lockgate verify`: check that nothing was changed or lost in the store.
+//! `lockgate db verify`: check that nothing was changed or lost in the store.
 
+use super::super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
@@ -11,15 +12,22 @@ use lockgate_engine::words::counted;
 use lockgate_store::Finding;
 use std::path::Path;
 
-/// Checks that nothing was changed or lost: the chain of commits, stored values, folded states and lists
+/// Check that nothing in the database was changed or lost
+///
+/// It checks the hash chain of every history, all stored values, the materialized states and the lists.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate db verify",
+    "lockgate db verify d12cbewf",
+]))]
 pub(super) struct Arguments {
-    /// The run; all when absent
+    /// Run to check [default: all]
+    #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Accepts that commits are missing which were recorded, so that the runs can continue without them
+    /// Accept that recorded commits are missing, so that the runs can continue without them
     #[arg(long, conflicts_with = "run")]
     accept_missing: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,8 +1,10 @@
-//! `lockgate note`: add to the notes of a pipeline.
+//! `lockgate pipeline note`: add to the notes of a pipeline.
 
+use super::super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
+use crate::run_argument::NamedRun;
 use lockgate::code::Code;
 use lockgate::{describe, select};
 use lockgate_engine::run::command::Channel;
@@ -10,21 +12,25 @@ use lockgate_engine::run::pipeline::{Fix, Notes, PipelineEvent};
 use serde_json::json;
 use std::path::Path;
 
-/// Adds notes about the work to the state file of a pipeline
+/// Add notes to the state file of a pipeline
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate pipeline note PRD-009 --key-fix src/cart.ts=\"added the missing case\"",
+    "lockgate pipeline note PRD-009 --cleanup \"removed the old mocks\"",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or its PRD
-    run: String,
-    /// A change that mattered; may be given several times
+    #[command(flatten)]
+    run: NamedRun,
+    /// Important change; repeatable
     #[arg(long = "key-fix", value_name = "FILE=CHANGE")]
     key_fixes: Vec<String>,
-    /// A change that a linter asked for; may be given several times
+    /// Change that a linter required; repeatable
     #[arg(long = "eslint-fix", value_name = "FILE=CHANGE")]
     eslint_fixes: Vec<String>,
-    /// Something that was cleaned up; may be given several times
+    /// Cleanup that was done; repeatable
     #[arg(long = "cleanup", value_name = "TEXT")]
     cleanup_done: Vec<String>,
-    /// Prints what was recorded as JSON
+    /// Print what was recorded as JSON
     #[arg(long)]
     json: bool,
 }
@@ -33,7 +39,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let cleanup_done: Vec<String> = arguments.cleanup_done.iter().map(|text| text.trim().to_owned()).collect();
     let notes = Notes { eslint_fixes: fixes(&arguments.eslint_fixes)?, cleanup_done, key_fixes: fixes(&arguments.key_fixes)? };
     let project = crate::open::open(root)?;
-    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), &arguments.run.run).await?;
     let run = &found.row.run;
     project.note(run, notes.clone(), project.caller(Channel::Command)).await.map_err(|error| match error.code() {
         Code::InvalidUsage => {

@@ -1,5 +1,6 @@
-//! `lockgate gc`: remove what no run needs.
+//! `lockgate db gc`: remove what no run needs.
 
+use super::super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -14,13 +15,19 @@ use lockgate_store::Unreferenced;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Removes what no run needs: leftovers of dead processes, of runs that no longer exist, worktrees without work, and values without reference
+/// Remove files and values that no run needs
+///
+/// That is what dead processes and removed runs left behind, worktrees without work, and stored values without references.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate db gc --dry-run",
+    "lockgate db gc",
+]))]
 pub(super) struct Arguments {
-    /// Only says what would be removed
+    /// Only list what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,6 @@
-//! `lockgate check`: whether state files of pipelines keep the rules of their format.
+//! `lockgate pipeline check`: whether state files of pipelines keep the rules of their format.
 
+use super::super::help::examples;
 use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
 use crate::{diagnostics, print};
@@ -11,16 +12,20 @@ use lockgate_formats::pipeline::rule::Finding;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Checks state files of pipelines: required keys, patterns, status, and agreement with their EXECUTION-SPEC
+/// Check pipeline state files against the rules of their format
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate pipeline check checkpoints/PRD-009.json",
+    "lockgate pipeline check checkpoints/PRD-009.json --spec specs/EXEC-009.md",
+]))]
 pub(super) struct Arguments {
-    /// The state files
+    /// State files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The EXECUTION-SPEC whose workstreams and gates they must have
+    /// EXECUTION-SPEC whose workstreams and gates the files must list
     #[arg(long, value_name = "SPEC")]
     spec: Option<PathBuf>,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

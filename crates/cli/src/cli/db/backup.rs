@@ -1,5 +1,6 @@
-//! `lockgate backup`: a copy of the database while it is in use.
+//! `lockgate db backup`: a copy of the database while it is in use.
 
+use super::super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
@@ -9,13 +10,19 @@ use lockgate_engine::words::counted;
 use lockgate_runner::files::format_size;
 use std::path::{Path, PathBuf};
 
-/// Copies the database into a file while runs go on; logs and outputs stay where they are
+/// Copy the database to a file
+///
+/// Runs can continue meanwhile. Logs and outputs are not part of the backup.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate db backup lockgate-backup.db",
+    "lockgate db backup /mnt/backups/today.db --json",
+]))]
 pub(super) struct Arguments {
-    /// The file to write, which must not be there yet
+    /// File to create
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -29,6 +36,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let shown = sanitize::line(&arguments.file.to_string_lossy()).into_owned();
     print::data(&format!("{shown}: {}, {}\n", counted(backup.runs, "run"), format_size(backup.bytes)));
-    print::say(format_args!("`{}` brings it back, here or in another folder.", lockgate(["restore", &shown])));
+    print::say(format_args!("`{}` brings it back, here or in another directory.", lockgate(["db", "restore", &shown])));
     Ok(Exit::Done)
 }

@@ -1,10 +1,12 @@
-//! `lockgate review`: file what a review of a pipeline came to, before it begins.
+//! `lockgate pipeline review`: file what a review of a pipeline came to, before it begins.
 
-use super::answer::print_who_continues;
+use super::super::after_decision::print_who_continues;
+use super::super::help::examples;
 use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print;
+use crate::run_argument::NamedRun;
 use clap::ValueEnum;
 use lockgate::code::Code;
 use lockgate::pipeline::{OVERRIDE_REVIEW, Reviewed, review_gate};
@@ -16,30 +18,36 @@ use lockgate_engine::spec::workflow::Gate;
 use serde_json::json;
 use std::path::Path;
 
-/// Files what a review of a pipeline came to; nothing of it begins before one lets it
+/// File the review of a pipeline
+///
+/// A pipeline that wants a review starts once a review permits it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate pipeline review PRD-009 --verdict ship --p0 0 --p1 2",
+    "lockgate pipeline review PRD-009 --override \"the findings are out of scope\"",
+]))]
 pub(super) struct Arguments {
-    /// The run: its id, a beginning of it, or its PRD
-    run: String,
-    /// What the review came to; two are taken, after that only a person moves the pipeline
+    #[command(flatten)]
+    run: NamedRun,
+    /// Verdict of the review; after two reviews only a person can start the pipeline
     #[arg(long, value_name = "VERDICT", required_unless_present = "override_reason", conflicts_with = "override_reason")]
     verdict: Option<VerdictWord>,
-    /// How many findings must be mended before anything else
+    /// Number of P0 findings, which block the pipeline
     #[arg(long, value_name = "N", default_value_t = 0)]
     p0: u32,
-    /// How many findings must be mended besides
+    /// Number of P1 findings
     #[arg(long, value_name = "N", default_value_t = 0)]
     p1: u32,
-    /// The file with the findings
+    /// File with the findings
     #[arg(long, value_name = "FILE")]
     findings: Option<String>,
-    /// A gate that must pass before the pipeline is complete, with --verdict ship_with_gates; may be given several times
+    /// Gate that must pass before the pipeline is complete, with --verdict ship_with_gates; repeatable
     #[arg(long = "gate", value_name = "NAME=COMMAND")]
     gates: Vec<String>,
-    /// Lets the pipeline begin whatever the review says, for this reason; only a person may
+    /// Start the pipeline in spite of the review, for this reason; only a person can do that
     #[arg(long = "override", value_name = "REASON")]
     override_reason: Option<String>,
-    /// Prints what was recorded as JSON
+    /// Print what was recorded as JSON
     #[arg(long)]
     json: bool,
 }
@@ -47,13 +55,13 @@ pub(super) struct Arguments {
 /// What a review came to.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum VerdictWord {
-    /// It may begin
+    /// The pipeline can start
     #[value(name = "ship")]
     Ship,
-    /// It may begin, and more must hold in the end
+    /// The pipeline can start, and must pass more gates
     #[value(name = "ship_with_gates")]
     ShipWithGates,
-    /// It may not begin
+    /// The pipeline cannot start
     #[value(name = "do_not_ship")]
     DoNotShip,
 }
@@ -61,7 +69,7 @@ enum VerdictWord {
 impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
         match self.override_reason {
-            Some(_) => Authority::Person(Decision::about_run(OVERRIDE_REVIEW, &self.run)),
+            Some(_) => Authority::Person(Decision::about_run(OVERRIDE_REVIEW, &self.run.run)),
             None => Authority::Anyone,
         }
     }
@@ -76,7 +84,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     };
     let gates = gates(&arguments.gates)?;
     let project = crate::open::open(root)?;
-    let found = select::run_or_ended(project.store(), &arguments.run).await?;
+    let found = select::run_or_ended(project.store(), &arguments.run.run).await?;
     let run = &found.row.run;
     let review = Review {
         verdict,
@@ -94,7 +102,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     } else {
         print::say(format_args!(
             "nothing begins before another review lets it, or a person: {} \"…\"",
-            lockgate(["review", run.as_str(), "--override"])
+            lockgate(["pipeline", "review", run.as_str(), "--override"])
         ));
     }
     if arguments.json {
