@@ -508,7 +508,7 @@ phases: [{ id: work, behavior: sequential, tasks: [{ id: one, prompt: go }, { id
     let worked: Vec<Value> = project.events(&run, "task_finished").iter().map(|event| event["agent"]["agent"].clone()).collect();
     assert_eq!(worked, ["./agent.sh", "./agent.sh"]);
     let log = project.run(&["log", &run]).stdout;
-    assert!(log.contains("the agent is now ./agent.sh, whatever else is configured"), "{log}");
+    assert!(log.contains("the agent is now ./agent.sh, regardless of the configuration"), "{log}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_nonexistent_revision_is_bad_input_before_and_after_the_answer() {
         for revision in ["0", "2", "7"] {
             let output = project.run(&["answer", &format!("{id}@{revision}"), "Looks good"]);
             assert_eq!(output.code, Some(4), "{when}: {output:?}");
-            let said = format!("hold {id} has no revision {revision}; its latest is 1");
+            let said = format!("hold {id} has no revision {revision}; the latest is 1");
             assert!(output.stderr.contains(&said), "{when}: {output:?}");
         }
     };

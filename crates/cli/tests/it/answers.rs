@@ -69,7 +69,7 @@ exit 3
 --- stdout
 --- stderr
 error[answer-conflict]: [USER] answered "Looks good" at [TIME]; "Stop" came later and was not recorded
-help: see what became of it with `lockgate log [RUN]`
+help: see what happened to it with `lockgate log [RUN]`
 
 "#]]
     );

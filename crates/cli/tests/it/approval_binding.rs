@@ -145,7 +145,7 @@ fn the_definition_is_frozen_and_a_changed_file_is_reported() {
     let output = project.run(&["answer", &hold, "Publish", "--resume"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        output.stderr.contains("have changed since it began: flow.yaml (it has errors now); the run keeps to what it began with"),
+        output.stderr.contains("have changed since it started: flow.yaml (it has errors now); the run keeps its original definition"),
         "{output:?}"
     );
     assert!(project.path("published").exists());

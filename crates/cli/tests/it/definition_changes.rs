@@ -39,7 +39,7 @@ fn f10_a_change_in_any_definition_file_is_detected_and_asked_about() {
         let output = project.run(&["resume", &project.newest()]);
         ended(&output, 3);
         let reported =
-            format!("error[definition-changed]: the files of run {} have changed since it began: {file}", project.newest());
+            format!("error[definition-changed]: the files of run {} have changed since it started: {file}", project.newest());
         assert!(output.stderr.contains(&reported), "{}", output.stderr);
         assert!(!project.path("made.txt").exists(), "nothing has begun");
         ended(&project.run(&["resume", &project.newest(), "--changed", "keep"]), 0);

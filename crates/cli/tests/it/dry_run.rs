@@ -275,8 +275,8 @@ fn unused_stubs_and_answers_fail_a_case() {
     for reported in [
         "the answer plan: Go was never asked for\n           asked: plan\n",
         "the answer ship: Continue was never asked for\n",
-        "the output given for plan/drat was never needed\n           did you mean plan/draft?\n",
-        "the output given for build/lint, number 2 was never needed\n",
+        "the stub output for plan/drat was never used\n           did you mean plan/draft?\n",
+        "the stub output for build/lint, number 2 was never used\n",
     ] {
         assert!(output.stdout.contains(reported), "{reported}: {output:?}");
     }

@@ -68,7 +68,7 @@ run [RUN] failed: a/t failed: Error: one
     project.write("flow.yaml", TINY);
     let output = project.run(&["resume", "login", "--changed", "keep"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    let reported = output.stderr.find("have changed since it began: flow.yaml; the run keeps to what it began with");
+    let reported = output.stderr.find("have changed since it started: flow.yaml; the run keeps its original definition");
     assert!(reported.unwrap() < output.stderr.find("a/t started").unwrap(), "before anything is tried again: {output:?}");
 }
 
@@ -163,11 +163,11 @@ phases:
     assert_eq!(project.run(&["run", "flow.yaml", "login", "--answer", "a=Fine"]).code, Some(0));
     let text = project.run(&["log", &project.newest()]).stdout;
     for part in [
-        &format!("the run began about \"login\" from flow.yaml  (by {} by command)", user()),
+        &format!("the run started for \"login\" from flow.yaml  (by {} by command)", user()),
         "phase a began",
         "task a/t started",
         "task a/t finished in ",
-        ", leaving x",
+        ", wrote x",
         "(checkpoint in phase a) asks: Good?",
         &format!("was answered \"Fine\"  (by {} in advance)", user()),
         "the run is complete",

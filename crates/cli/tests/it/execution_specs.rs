@@ -74,7 +74,7 @@ fn a_spec_that_changed_since_the_run_started_is_asked_about() {
     project.write("SPEC.md", SPEC.replace("executor: writer", "command: 'echo changed > changed.txt'"));
     let run = project.newest();
     let output = project.run(&["resume", &run]);
-    assert!(output.code == Some(3) && output.stderr.contains("have changed since it began: SPEC.md"), "{output:?}");
+    assert!(output.code == Some(3) && output.stderr.contains("have changed since it started: SPEC.md"), "{output:?}");
     assert_eq!(project.run(&["resume", &run, "--changed", "accept"]).code, Some(3));
     let hold = project.waiting_hold();
     assert_eq!(project.run(&["answer", &hold, "Continue", "--resume"]).code, Some(0));

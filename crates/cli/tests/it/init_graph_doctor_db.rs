@@ -393,7 +393,7 @@ phases:
     // While it is driven, its database is not taken away; and one on a server is not for us to restore.
     let refused = project.run(&["restore", "copy.db", "--force"]);
     let (code, reported) =
-        if project.is_on_postgresql() { (4, "are kept in PostgreSQL") } else { (3, "drives runs of this database") };
+        if project.is_on_postgresql() { (4, "are kept in PostgreSQL") } else { (3, "has been driving runs of this database") };
     assert!(refused.code == Some(code) && refused.stderr.contains(reported), "{refused:?}");
     project.write("go", "");
     assert_eq!(finish(child).code, Some(0));
@@ -526,8 +526,8 @@ exit 0
 --- stdout
 removed 1 file of a dead driver, 2 B
 removed 2 lock files of ended attempts, 4 B
-removed 2 folders of runs that no longer exist, 14 B
-removed 3 files that were never finished, 12 B
+removed 2 directories of runs that no longer exist, 14 B
+removed 3 incomplete files, 12 B
 removed 1 stored value without reference, 5 kB
 5 kB in all
 --- stderr

@@ -108,7 +108,7 @@ phases:
 
 #[test]
 fn every_command_prints_its_documented_shape() {
-    // A backup is restored into a folder.
+    // A backup can only be restored to SQLite.
     let project = Project::on_sqlite();
     project.write("flow.yaml", FLOW);
     let mut reported = BTreeSet::new();

@@ -320,7 +320,7 @@ fn a_changed_definition_prompts_at_the_terminal() {
     let run = project.newest();
     let mut terminal = Terminal::start(&project, &["resume", &run]);
     let shown = terminal.expect("Which? [1] ");
-    assert!(shown.contains("have changed since it began: flow.yaml") && shown.contains("2. Accept the changes"), "{shown}");
+    assert!(shown.contains("have changed since it started: flow.yaml") && shown.contains("2. Accept the changes"), "{shown}");
     terminal.send("2\n");
     terminal.asked();
     terminal.send("1\r");
