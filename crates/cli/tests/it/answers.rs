@@ -127,7 +127,7 @@ fn holds_and_runs_can_be_named_by_any_unambiguous_prefix() {
     for nothing in ["status", "why", "log", "resume", "cancel"] {
         let output = project.run(&[nothing, "zzzzzzzzz"]);
         assert_eq!(output.code, Some(4), "{output:?}");
-        assert!(output.stderr.contains("there is no run \"zzzzzzzzz\""), "{output:?}");
+        assert!(output.stderr.contains("no run \"zzzzzzzzz\""), "{output:?}");
     }
     assert_eq!(project.run(&["answer", "zzzzzzzzz", "1"]).code, Some(4));
     assert_eq!(project.run(&["answer", &format!("{id}@new"), "1"]).code, Some(4));
@@ -233,7 +233,7 @@ help: did you mean "review"?
 exit 4
 --- stdout
 --- stderr
-error[invalid-preset]: "Look good" is no option at "review"
+error[invalid-preset]: "Look good" is not an option of "review"
 help: did you mean "Looks good"?
 help: its options are "Looks good", "Again", "Stop"
 
@@ -292,6 +292,6 @@ phases:
         }
     }
     let unknown = project.run(&["run", "flow.yaml", "--answer", "a/chk=5"]);
-    assert!(unknown.stderr.contains("is no option") && !unknown.stderr.contains("Report issues"), "{unknown:?}");
+    assert!(unknown.stderr.contains("is not an option") && !unknown.stderr.contains("Report issues"), "{unknown:?}");
     assert_eq!(project.run(&["run", "flow.yaml", "--answer", "a/chk=2"]).code, Some(0));
 }

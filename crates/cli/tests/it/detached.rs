@@ -152,7 +152,7 @@ fn a_killed_background_process_loses_nothing_and_status_reports_it() {
     until_gone(&project);
     assert_eq!(project.status(run)["status"], "interrupted");
     let why = project.run(&["why", run]);
-    assert!(why.stdout.contains("left to the background") && why.stdout.contains("lockgate worker"), "{why:?}");
+    assert!(why.stdout.contains("it is detached") && why.stdout.contains("lockgate worker"), "{why:?}");
 
     let orphan = project.read("pid");
     let drive = project.start(&["worker"]);

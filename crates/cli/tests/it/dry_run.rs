@@ -316,7 +316,7 @@ fn an_invalid_test_file_is_reported_with_its_position_and_the_others_still_run()
     let project = Project::with(FLOW);
     project.write("good.yaml", "workflow: flow.yaml\ncases: [{ expect: { path: [plan, build, ship] } }]\n");
     for (cases, reported) in [
-        ("workflow: flow.yaml\ncases: [{ answers: { plan: Gone } }]\n", "wrong.yaml:2:22: \"Gone\" is no option at \"plan\""),
+        ("workflow: flow.yaml\ncases: [{ answers: { plan: Gone } }]\n", "wrong.yaml:2:22: \"Gone\" is not an option of \"plan\""),
         (
             "workflow: flow.yaml\ncases: [{ answers: { plann: Go } }]\n",
             "wrong.yaml:2:22: the workflow has no phase or task \"plann\"",

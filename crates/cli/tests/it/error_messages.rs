@@ -9,7 +9,7 @@ const TINY: &str = "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }]
 #[test]
 fn a_missing_workflow_file_or_a_directory_is_reported_with_suggestions() {
     let project = Project::with(TINY);
-    for (file, said) in [("nofile.yaml", "nofile.yaml cannot be read: there is no such file"), (".", ". is a folder")] {
+    for (file, said) in [("nofile.yaml", "nofile.yaml cannot be read: there is no such file"), (".", ". is a directory")] {
         let output = project.run(&["run", file]);
         assert_eq!(output.code, Some(4), "{output:?}");
         assert!(output.stderr.contains(said), "{output:?}");
@@ -27,7 +27,7 @@ fn special_files_are_never_opened() {
             // Nobody ever writes into the pipe: whoever opened it would wait for ever.
             let output = project.run(&[command, file]);
             assert_eq!(output.code, Some(4), "{output:?}");
-            assert!(output.stderr.contains("is no regular file"), "{output:?}");
+            assert!(output.stderr.contains("is not a regular file"), "{output:?}");
         }
     }
 }
@@ -38,7 +38,7 @@ fn an_empty_feature_is_refused() {
     for feature in ["", "  "] {
         let output = project.run(&["run", "flow.yaml", feature]);
         assert_eq!(output.code, Some(4), "{output:?}");
-        assert!(output.stderr.contains("name it, or leave it out"), "{output:?}");
+        assert!(output.stderr.contains("name the feature, or leave it out"), "{output:?}");
     }
 }
 
@@ -137,7 +137,7 @@ fn with_json_errors_are_printed_as_json() {
     error_of(&project, 4, &["run", "flow.yaml", "--json", "--no-such"]);
     project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
     let error = error_of(&project, 4, &["run", "bad.yaml", "--json"]);
-    assert!(error["message"].as_str().unwrap().contains("bad.yaml is no valid workflow"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("bad.yaml is not a valid workflow"), "{error}");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
     for command in [&["status", "nobody", "--json"][..], &["why", "nobody", "--json"], &["log", "nobody", "--json"]] {
         error_of(&project, 4, command);

@@ -90,7 +90,7 @@ exit 4
 --- stdout
 --- stderr
 error[run-ended]: run [RUN] is complete: all its phases are done; there is nothing to resume
-help: see what it did with `lockgate log [RUN]`, or begin a new run
+help: see what it did with `lockgate log [RUN]`, or start a new run
 
 "#]]
     );

@@ -388,7 +388,7 @@ phases:
     assert!(output.stdout.starts_with("copy.db: 1 run, "), "{output:?}");
     let bytes = std::fs::read(project.path("copy.db")).unwrap();
     let refused = project.run(&["backup", "copy.db"]);
-    assert!(refused.code == Some(4) && refused.stderr.contains("nothing is overwritten"), "{refused:?}");
+    assert!(refused.code == Some(4) && refused.stderr.contains("is not overwritten"), "{refused:?}");
     assert_eq!(std::fs::read(project.path("copy.db")).unwrap(), bytes);
     // While it is driven, its database is not taken away; and one on a server is not for us to restore.
     let refused = project.run(&["restore", "copy.db", "--force"]);

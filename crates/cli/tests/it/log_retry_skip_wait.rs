@@ -250,7 +250,7 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
     project.write("mended", "");
     project.write("checked", "");
     let output = project.run(&["retry", "job", "work/broken", "--resume"]);
-    expect(&output, 0, &["already", "work/broken started (attempt 2: the last one failed)", "is complete"]);
+    expect(&output, 0, &["already", "work/broken started (attempt 2: the previous one failed)", "is complete"]);
     assert_eq!(project.events(&project.newest(), "retry_requested").len(), 1);
     assert_eq!(project.events(&project.newest(), "retry_requested")[0]["task"], "broken");
     assert!(project.read("ran").ends_with("broken\nafter\nshipped\n"));
@@ -398,7 +398,7 @@ fn retrying_a_task_whose_driver_was_killed_stops_its_orphan() {
     fine(&project);
     project.write("go", "");
     let output = project.run(&["resume", "job"]);
-    expect(&output, 0, &["work/wait started (attempt 2: the last one was cut off)"]);
+    expect(&output, 0, &["work/wait started (attempt 2: the previous one was interrupted)"]);
     let run = project.newest();
     assert!(project.events(&run, "hold_opened").is_empty(), "a person had said already what becomes of it");
     assert_eq!(project.events(&run, "task_interrupted").len(), 1);
@@ -476,7 +476,7 @@ run [RUN] is complete
     assert_eq!(finish(driver).code, Some(0));
     assert_eq!(project.json(0, &["wait", "job", "--json"])["status"], "complete", "an ended run by its feature's name");
     expect(&project.run(&["wait", "job", "--timeout", "soon"]), 4, &["is not a duration"]);
-    expect(&project.run(&["wait", "nobody"]), 4, &["there is no run"]);
+    expect(&project.run(&["wait", "nobody"]), 4, &["no run \"nobody\""]);
 }
 
 #[test]

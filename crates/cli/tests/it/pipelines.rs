@@ -245,7 +245,7 @@ fn a_pipeline_starts_only_after_a_review_permits_it() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
     assert_eq!(lists(&file(&project)), ["initialized", "", "", "WS1 WS2 WS3 WS4"]);
-    assert!(project.run(&["why", "PRD-009"]).stdout.contains("nothing begins before a review lets it"));
+    assert!(project.run(&["why", "PRD-009"]).stdout.contains("it starts only after a review permits it"));
     let filed = project.json(1, &["review", "PRD-009", "--verdict", "do_not_ship", "--p0", "2", "--p1", "1", "--json"]);
     assert_eq!((&filed["verdict"], &filed["attempt"]), (&json!("do_not_ship"), &json!(1)));
     let said = file(&project);

@@ -276,7 +276,7 @@ fn a_directory_of_plans_runs_wave_by_wave_and_each_plan_gets_a_summary() {
     );
     assert!(project.read("p/09-03-SUMMARY.md").contains("by default"), "what nobody was asked is marked: {output:?}");
     assert_eq!(project.read("p/09-02-SUMMARY.md"), "---\nphase: 9\nplan: 02\n---\nMine.\n");
-    assert!(output.stderr.contains("p/09-02-SUMMARY.md was not written by Lockgate and stays as it is"), "{output:?}");
+    assert!(output.stderr.contains("p/09-02-SUMMARY.md was not written by Lockgate and is not overwritten"), "{output:?}");
     std::fs::remove_file(project.path("p/09-01-SUMMARY.md")).unwrap();
     assert_eq!(project.run(&["summary", &project.newest()]).code, Some(0));
     assert!(project.path("p/09-01-SUMMARY.md").exists(), "whoever looks at the run writes what is missing");
@@ -350,7 +350,7 @@ fn a_plan_with_commits_does_not_start_outside_git() {
     let project = Project::new();
     project.write("PLAN.md", small("01", "commits: true\n"));
     let output = project.run(&["run", "PLAN.md", "--agent", "touch worked"]);
-    assert!(output.code == Some(1) && output.stderr.contains("is not under git"), "{output:?}");
+    assert!(output.code == Some(1) && output.stderr.contains("is not in a git repository"), "{output:?}");
     assert!(!project.path("worked").exists(), "the agent did not work for nothing");
 }
 
@@ -359,7 +359,7 @@ fn a_directory_without_plans_and_a_plan_without_tasks_are_reported() {
     let project = Project::new();
     project.write("p/README.md", "# Nothing\n");
     let output = project.run(&["run", "p"]);
-    assert!(output.code == Some(4) && output.stderr.contains("is a folder without plans"), "{output:?}");
+    assert!(output.code == Some(4) && output.stderr.contains("is a directory without plans"), "{output:?}");
     assert!(output.stderr.contains("neither YAML files nor plans"), "{output:?}");
     project.write("PLAN.md", "\n");
     let output = project.run(&["validate", "PLAN.md"]);

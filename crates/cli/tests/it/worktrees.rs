@@ -424,7 +424,7 @@ fn commits_on_a_detached_head_are_not_reported_as_merged() {
     let run = project.newest();
     let merged = project.run(&["worktrees", "merge", &run]);
     assert_eq!(merged.code, Some(1), "{merged:?}");
-    assert!(merged.stderr.contains(&format!("something other than its branch lockgate/{run} checked out")), "{}", merged.stderr);
+    assert!(merged.stderr.contains(&format!("does not have its branch lockgate/{run} checked out")), "{}", merged.stderr);
     let path = folder(&run);
     let commit = git(&project, &path, &["rev-parse", "HEAD"]);
     git(&project, &path, &["switch", "--quiet", &format!("lockgate/{run}")]);
