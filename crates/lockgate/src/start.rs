@@ -127,8 +127,8 @@ impl Project {
         if let Some(pipeline) = &mut workflow.pipeline {
             pipeline.review = pipeline.review || review;
             let existing = if new { ExistingRun::Archive } else { ExistingRun::Refuse };
-            let (taken, told) = pipeline::reserve(self, pipeline, existing).await?;
-            (lock, notes, feature) = (Some(taken), told, Some(pipeline.prd.clone()));
+            let (taken, noted) = pipeline::reserve(self, pipeline, existing).await?;
+            (lock, notes, feature) = (Some(taken), noted, Some(pipeline.prd.clone()));
         }
         let (driver, seed) = (self.store().driver().clone(), self.runtime.clock.seed());
         let start_options = StartOptions { feature, ..start_options };

@@ -106,7 +106,7 @@ fn the_graph_distinguishes_agents_fan_outs_scripts_gap_checks_and_the_end() {
         "gap check, else escalate",
         "gate tests",
         "reader (agent)",
-        "→ agents that its script names",
+        "→ agents chosen by its script",
         "finalization  writes final.md",
     ] {
         assert!(drawn.contains(part), "{part:?} is not in\n{drawn}");

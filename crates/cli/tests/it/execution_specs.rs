@@ -144,7 +144,7 @@ fn d4_a_missing_broken_or_unrelated_spec_is_a_clear_error() {
     project.write("SPEC.md", SPEC.replace("gate: there", "gate: their"));
     for (spec, said) in [
         ("missing.md", "missing.md cannot be read: there is no such file"),
-        ("flow.yaml", "flow.yaml is a workflow, and no EXECUTION-SPEC"),
+        ("flow.yaml", "flow.yaml is a workflow, not an EXECUTION-SPEC"),
         ("SPEC.md", "gate `their` is not defined under `gates`"),
         ("PRD-009.json", "this is a pipeline state file, not a workflow"),
     ] {

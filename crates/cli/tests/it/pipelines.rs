@@ -194,7 +194,7 @@ fn a_stopped_pipeline_is_paused_and_a_killed_one_is_recovered() {
     assert_eq!(file(&project)["status"], "in_progress");
     let refused = project.run(&["resume", "PRD-009"]);
     assert_eq!(refused.code, Some(3));
-    assert!(refused.stderr.contains("PRD-009 was at work on WS2, WS3 when the process that drove it"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("PRD-009 was working on WS2, WS3 when the process that drove it"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--continue") && refused.stderr.contains("--restart"), "{}", refused.stderr);
     project.write("go", "");
     let output = project.run(&["resume", "PRD-009", "--restart"]);
@@ -210,7 +210,7 @@ fn each_pipeline_has_one_run_unless_a_new_one_is_requested() {
     let first = project.newest();
     let refused = project.run(&["run", "spec.md"]);
     assert_eq!(refused.code, Some(4));
-    assert!(refused.stderr.contains("error[pipeline-exists]: PRD-009 has a run already"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error[pipeline-exists]: PRD-009 already has a run"), "{}", refused.stderr);
     assert_eq!(project.newest(), first, "nothing was begun");
     project.write("db/cash.sql", "");
     assert_eq!(project.run(&["run", "spec.md", "--new"]).code, Some(3));

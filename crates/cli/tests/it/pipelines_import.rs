@@ -134,7 +134,7 @@ fn each_status_is_resumed_as_the_reference_format_specifies() {
     assert_eq!((failed.code, failed.stderr.contains("PRD-009 failed: WS2: it broke (a.ts:4)")), (Some(3), true), "{failed:?}");
     assert_eq!(resume("failed", &["--fixed"]).code, Some(3), "it goes on to the next question");
     let running = resume("in_progress", &[]);
-    assert_eq!((running.code, running.stderr.contains("nothing here drives it")), (Some(3), true), "{running:?}");
+    assert_eq!((running.code, running.stderr.contains("no process here drives it")), (Some(3), true), "{running:?}");
     for choice in ["--continue", "--restart"] {
         let output = resume("in_progress", &[choice]);
         assert!(output.code == Some(3) && output.stderr.contains("WS3 done"), "{choice}: {output:?}");
@@ -235,9 +235,9 @@ fn a_failed_import_is_reported_and_writes_nothing() {
     for (arguments, reported) in [
         (vec!["import", "list.json"], "error[not-json]: list.json:1:1"),
         (vec!["import", "cut.json"], "error[not-json]: cut.json:3"),
-        (vec!["import", "other.json", "--spec", "spec.md"], "is about PRD-010, and the EXECUTION-SPEC about PRD-009"),
-        (vec!["import", "more.json", "--spec", "spec.md"], "nothing here can do: WS 9"),
-        (vec!["import", "more.json"], "nothing here can do: WS 9"),
+        (vec!["import", "other.json", "--spec", "spec.md"], "is for PRD-010, but the EXECUTION-SPEC is for PRD-009"),
+        (vec!["import", "more.json", "--spec", "spec.md"], "workstreams that are not defined: WS 9"),
+        (vec!["import", "more.json"], "workstreams that are not defined: WS 9"),
         (vec!["import", "fine.json", "--spec", "gone.md"], "gone.md"),
         (vec!["import", "fine.json", "--spec", "broken.md"], "error[invalid-workflow]"),
     ] {

@@ -51,7 +51,7 @@ fn a_pipeline_whose_process_died_asks_whether_to_continue_or_to_restart() {
     finish(running);
     project.write("go", "");
     let mut screen = Screen::start(&project, WINDOW, &["resume", "PRD-009", "--answer", "phase-2=Continue"]);
-    screen.shows("PRD-009 was at work on WS2, WS3");
+    screen.shows("PRD-009 was working on WS2, WS3");
     screen.shows("Which? [1]");
     screen.send("2\n");
     assert_eq!(screen.end(), 0, "{}", screen.text());
