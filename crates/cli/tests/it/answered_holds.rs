@@ -1,4 +1,4 @@
-//! What is told of a hold once it has its answer, and which revisions and options an answer may name.
+//! Views of answered holds, and the revisions and options that an answer may name.
 
 use crate::project::{Project, finish, until, user};
 
@@ -101,6 +101,6 @@ fn a_nonexistent_option_is_bad_input_even_after_the_hold_is_decided() {
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("\"lgtm\" is not an option of hold"), "{output:?}");
     assert!(output.stderr.contains("1. Looks good") && output.stderr.contains("2. Again"), "{output:?}");
-    assert_eq!(project.run(&["answer", &hold, "1"]).code, Some(0), "the number of what was answered is the same answer");
+    assert_eq!(project.run(&["answer", &hold, "1"]).code, Some(0), "the number of the answered option is the same answer");
     assert_eq!(project.run(&["answer", &hold, "2"]).code, Some(3));
 }

@@ -1,4 +1,4 @@
-//! Answers: by whom they are taken, which one counts, and those given in advance.
+//! Answers: who may give them, which one counts, and preset answers.
 
 use crate::project::{Project, finish};
 use serde_json::json;
@@ -135,7 +135,7 @@ fn holds_and_runs_can_be_named_by_any_unambiguous_prefix() {
 
 #[test]
 fn an_ambiguous_prefix_is_an_error_that_lists_the_matches() {
-    // With 33 runs two of them begin alike: there are 32 first characters.
+    // Ids have 32 possible first characters, so two of 33 runs share one.
     let project = Project::with("name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
     for _ in 0..33 {
         assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
@@ -163,7 +163,7 @@ fn a_feature_names_its_newest_unfinished_run() {
     let output = project.run(&["resume", "login"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("all runs about \"login\" have ended"), "{output:?}");
-    assert_eq!(project.status("login")["run"], project.newest(), "whoever only looks sees the newest");
+    assert_eq!(project.status("login")["run"], project.newest(), "views select the newest run");
 }
 
 #[test]

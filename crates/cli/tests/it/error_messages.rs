@@ -24,7 +24,7 @@ fn special_files_are_never_opened() {
     assert!(make.arg(project.path("pipe.yaml")).status().unwrap().success());
     for file in ["pipe.yaml", "/dev/zero"] {
         for command in ["validate", "run"] {
-            // Nobody ever writes into the pipe: whoever opened it would wait for ever.
+            // No process ever writes to the pipe, so opening it would block forever.
             let output = project.run(&[command, file]);
             assert_eq!(output.code, Some(4), "{output:?}");
             assert!(output.stderr.contains("is not a regular file"), "{output:?}");
@@ -69,7 +69,7 @@ run [RUN] failed: a/t failed: Error: one
     let output = project.run(&["resume", "login", "--changed", "keep"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     let reported = output.stderr.find("have changed since it started: flow.yaml; the run keeps its original definition");
-    assert!(reported.unwrap() < output.stderr.find("a/t started").unwrap(), "before anything is tried again: {output:?}");
+    assert!(reported.unwrap() < output.stderr.find("a/t started").unwrap(), "before anything is retried: {output:?}");
 }
 
 #[test]
@@ -145,9 +145,9 @@ fn with_json_errors_are_printed_as_json() {
     error_of(&project, 4, &["answer", "nothing", "1", "--json"]);
     error_of(&project, 4, &["resume", &project.newest(), "--json"]);
     let plain = project.run(&["status", "nobody"]);
-    assert_eq!(plain.stdout, "", "only where it was asked for");
+    assert_eq!(plain.stdout, "", "only with the flag");
     let flag = project.run(&["run", "missing.yaml", "--", "--json"]);
-    assert_eq!(flag.stdout, "", "a flag of the workflow is none of ours");
+    assert_eq!(flag.stdout, "", "a flag of the workflow is not a flag of Lockgate");
 }
 
 #[test]
@@ -164,7 +164,7 @@ phases:
     let text = project.run(&["log", &project.newest()]).stdout;
     for part in [
         &format!("the run started for \"login\" from flow.yaml  (by {} by command)", user()),
-        "phase a began",
+        "phase a started",
         "task a/t started",
         "task a/t finished in ",
         ", wrote x",

@@ -1,4 +1,4 @@
-//! EXECUTION-SPEC files: validated, drawn, walked and run as they are (D5); state files checked (D4).
+//! EXECUTION-SPEC files: validated, drawn, dry-run and run unchanged (D5); state files checked (D4).
 
 use crate::project::Project;
 
@@ -50,7 +50,7 @@ fn an_execution_spec_is_recognized_by_its_content_and_read_completely() {
 fn an_execution_spec_runs_with_agents_as_executors_and_stops_between_its_phases() {
     let project = Project::new();
     project.write("SPEC.md", SPEC);
-    project.write("agent.sh", "cat > told.txt\n");
+    project.write("agent.sh", "cat > prompt.txt\n");
     let run = ["run", "SPEC.md", "--agent", "sh agent.sh", "--json"];
     let view = project.json(3, &run);
     assert_eq!(view["holds"][0]["phase"], "phase-1");
@@ -58,7 +58,7 @@ fn an_execution_spec_runs_with_agents_as_executors_and_stops_between_its_phases(
     assert!(asked.contains("Next: Phase 2: Rest (WS2 Page, WS3 Text)."), "{asked}");
     let hold = project.waiting_hold();
     project.json(0, &["answer", &hold, "Continue", "--resume", "--json"]);
-    let reported = project.read("told.txt");
+    let reported = project.read("prompt.txt");
     assert!(
         reported.contains("# WS3: Text") && reported.contains("Write {{it}} down") && reported.contains("Short words."),
         "{reported}"

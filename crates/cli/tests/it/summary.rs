@@ -1,4 +1,4 @@
-//! `lockgate summary`: what a run did, decided and produced, from its history.
+//! `lockgate summary`: the work, decisions and outputs of a run, from its history.
 
 use crate::project::{Project, user};
 use std::os::unix::fs::PermissionsExt;
@@ -84,7 +84,7 @@ fn a_summary_lists_work_decisions_outputs_skipped_tasks_and_usage() {
     assert_eq!(summary["finalization"]["path"], "final.md");
     assert_eq!(summary["gap_checks"][1]["status"], "complete");
     let waited: u64 = summary["decisions"].as_array().unwrap().iter().map(|asked| asked["waited_ms"].as_u64().unwrap()).sum();
-    assert_eq!(summary["waited_ms"], waited, "nothing else was under way");
+    assert_eq!(summary["waited_ms"], waited, "nothing else was running");
     assert!(summary["duration_ms"].as_u64() >= summary["waited_ms"].as_u64());
 
     let text = project.run(&["summary", "login"]).stdout;

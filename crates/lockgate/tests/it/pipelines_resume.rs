@@ -1,4 +1,4 @@
-//! Pipelines, imported and resumed by an embedding program.
+//! Importing and resuming pipelines from an embedding program.
 
 use crate::authority::{inside_a_task, refused};
 use lockgate::code::Code;
