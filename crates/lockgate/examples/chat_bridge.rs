@@ -1,10 +1,10 @@
-//! A second front end for a project's holds: prints each question on a line of its own and takes answers from standard input, as a bridge
-//! to a chat room would.
+//! A second front end for a project's holds, such as a bridge to a chat room. It prints each question on a line and reads answers
+//! from standard input.
 //!
 //!     cargo run --example chat_bridge -- DIR PERSON
 //!
-//! It prints `HOLD@REVISION`, a tab and the question. It reads lines of the form `HOLD@REVISION OPTION`, and prints what became of each.
-//! It ends with its input.
+//! It prints `HOLD@REVISION`, a tab and the question. It reads lines of the form `HOLD@REVISION OPTION`, and prints the result of
+//! each. It exits at the end of its input.
 
 use lockgate::answer::{Answer, Answered};
 use lockgate::phrases::first_line;
@@ -39,7 +39,7 @@ async fn bridge(dir: &Path, person: &str) -> Result<(), Error> {
     let mut lines = input();
     let mut asked = BTreeSet::new();
     loop {
-        // The marker is taken before the list is read, so that nothing is missed in between.
+        // Take the marker before reading the list, so that no change is missed in between.
         let marker = project.store().changes();
         for hold in project.store().holds(HoldFilter::Open, Page::ALL).await? {
             let name = format!("{}@{}", hold.row.hold, hold.row.revision);
@@ -59,7 +59,7 @@ async fn bridge(dir: &Path, person: &str) -> Result<(), Error> {
     }
 }
 
-/// Answers a hold as a line says.
+/// Answers a hold as given in a line.
 async fn answer(project: &Project, person: &str, line: &str) -> Result<String, Error> {
     let (name, option) = line.split_once(' ').unwrap_or((line, ""));
     let name = select::hold_name(name)?;
@@ -71,7 +71,7 @@ async fn answer(project: &Project, person: &str, line: &str) -> Result<String, E
     })
 }
 
-/// The lines of standard input.
+/// Reads lines from standard input.
 fn input() -> mpsc::UnboundedReceiver<String> {
     let (sender, lines) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
@@ -85,7 +85,7 @@ fn input() -> mpsc::UnboundedReceiver<String> {
     lines
 }
 
-/// Prints a line. When no one reads any more, the input ends soon, too.
+/// Prints a line. If the reader is gone, the input ends soon, too.
 fn print(line: &str) {
     drop(writeln!(std::io::stdout(), "{line}"));
 }

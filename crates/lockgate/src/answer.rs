@@ -15,54 +15,54 @@ use lockgate_runner::load::load;
 /// An answer to a hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// The revision that the person saw. Where files are shown, an answer needs it.
+    /// The revision that the person saw. Required if the hold shows files.
     pub revision: Option<u32>,
-    /// The option: its id, its label or its number.
+    /// The option, by id, label or number.
     pub option: String,
-    /// What is said with it.
+    /// Feedback for the tasks that run next.
     pub feedback: Option<String>,
 }
 
 impl Answer {
-    /// The answer with this option: its id, its label or its number.
+    /// Creates an answer that selects an option by id, label or number.
     pub fn new(option: impl Into<String>) -> Self {
         Self { option: option.into(), ..Self::default() }
     }
 
-    /// The same from a person who saw this revision of the hold.
+    /// Sets the revision of the hold that the person saw.
     #[must_use]
     pub fn seen(self, revision: u32) -> Self {
         Self { revision: Some(revision), ..self }
     }
 
-    /// The same with these words.
+    /// Adds feedback.
     #[must_use]
     pub fn feedback(self, feedback: impl Into<String>) -> Self {
         Self { feedback: Some(feedback.into()), ..self }
     }
 }
 
-/// What became of an answer.
+/// The result of answering a hold.
 #[derive(Debug)]
 pub enum Answered {
-    /// It is recorded.
+    /// The answer is recorded.
     Recorded {
-        /// The run with the answer.
+        /// The run, including the answer.
         run: Box<Run>,
-        /// The label of the option.
+        /// The label of the selected option.
         label: String,
     },
-    /// The same answer was recorded before, so nothing changed.
+    /// The same answer had been recorded before, so nothing changed.
     Before {
-        /// Who gave it.
+        /// Who gave the answer.
         by: Actor,
-        /// When.
+        /// When it was given.
         at: Timestamp,
     },
 }
 
 impl Project {
-    /// Answers a hold. An answer that was refused because of who gives it becomes an event of the run.
+    /// Answers a hold. If the caller may not decide, the refused attempt is recorded in the history of the run.
     pub async fn answer(&self, row: &HoldRow, answer: Answer, caller: Caller) -> Result<Answered, Error> {
         let (hold, run) = (&row.hold, &row.run);
         let Answer { revision, option: given, feedback } = answer;
@@ -87,12 +87,12 @@ fn recorded_label(hold: &Hold) -> Option<String> {
     hold.choice(&answer.option).map(|choice| choice.label.clone())
 }
 
-/// The options of a hold as lists show them, by id and label; also of one that was decided long ago.
+/// The options of a hold as lists show them, by id and label. Closed holds have them too.
 fn options(row: &HoldRow) -> Vec<(String, String)> {
     HoldView::listed(row.clone()).options.into_iter().map(|option| (option.id, option.label)).collect()
 }
 
-/// The option that somebody means, by its id; of a decided hold only its row knows which number is which option.
+/// Resolves an option to its id. A closed hold is no longer in the state of the run, so only its row maps numbers to options.
 fn named_option(row: &HoldRow, given: &str) -> String {
     match row.state {
         HoldState::Open | HoldState::Checking => given.to_owned(),
@@ -107,7 +107,7 @@ fn known_option(row: &HoldRow, given: &str) -> Option<String> {
     by_name.or_else(by_number).map(|(id, _)| id.clone())
 }
 
-/// What a refusal means: the same answer was given before, or an error that says what to do next.
+/// Turns a refusal into a result: either the same answer was given before, or an error that says what to do next.
 async fn refused(
     project: &Project,
     row: &HoldRow,
@@ -123,11 +123,10 @@ async fn refused(
     let now = state.as_ref().and_then(|state| state.holds.get(hold));
     let latest = now.map_or(row.revision, |hold| hold.revision);
     if let Some(given) = revision.filter(|given| *given == 0 || *given > latest) {
-        let message = format!("hold {hold} has no revision {given}; its latest is {latest}");
+        let message = format!("hold {hold} has no revision {given}; the latest is {latest}");
         let command = if now.is_some() { "why" } else { "log" };
-        return Err(
-            Error::new(Code::RevisionNotFound, message).help(format!("see how it stands with `lockgate {command} {}`", row.run))
-        );
+        return Err(Error::new(Code::RevisionNotFound, message)
+            .help(format!("see its current state with `lockgate {command} {}`", row.run)));
     }
     if now.is_none() && known_option(row, option).is_none() {
         let labels: Vec<String> =
@@ -147,7 +146,7 @@ async fn refused(
         | Refusal::AnswerConflict { .. }
         | Refusal::HoldVoided { now: None | Some(ReplacedBy::Answered(_)), .. }
         | Refusal::AnswerSuperseded { now: None | Some(ReplacedBy::Answered(_)), .. } => {
-            Err(Error::from(refusal).help(format!("see what became of it with `lockgate log {}`", row.run)))
+            Err(Error::from(refusal).help(format!("see what happened to it with `lockgate log {}`", row.run)))
         }
         Refusal::PersonRequired { .. }
         | Refusal::InsideTask { .. }
@@ -180,7 +179,7 @@ async fn refused(
     }
 }
 
-/// A stale answer, with what changed and how to answer what is there now.
+/// Adds the changes since the answered revision, and the commands that answer the current one.
 fn stale(refusal: Refusal, now: Option<&Hold>) -> Error {
     let error = Error::from(refusal);
     let Some(hold) = now else { return error };
@@ -189,5 +188,5 @@ fn stale(refusal: Refusal, now: Option<&Hold>) -> Error {
         notes => error.help(format!("what changed:\n{}", notes.join("\n"))),
     };
     let commands = HoldView::of(hold).commands();
-    error.help(format!("answer what is there now with one of\n{}", commands.join("\n")))
+    error.help(format!("answer the current revision with one of\n{}", commands.join("\n")))
 }

@@ -1,6 +1,7 @@
-//! Who may decide. Every function of this library that decides something asks here first, so that no front end can leave it out.
+//! Checks who may decide. Every deciding function of this library calls these checks itself, so that no front end can omit them.
 //!
-//! A refused attempt is recorded in the history of the run that it is about; else in that of the run whose task it came out of.
+//! A refused attempt is recorded in the history of the run that it concerns. If it concerns no run, it is recorded in the run
+//! whose task it came from.
 
 use crate::error::Error;
 use crate::project::Project;
@@ -12,11 +13,13 @@ use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::refused_attempts::{self, RefusalRecord};
 
-/// Names the run whose task a process runs inside of; Lockgate sets it for everything that it starts.
+/// The environment variable that names the run of the task that a process belongs to. Lockgate sets it for every process it
+/// starts.
 const RUN_VARIABLE: &str = "LOCKGATE_RUN";
 
 impl Project {
-    /// Whether a caller may decide about a run; `what` completes "may not …". A refused attempt becomes an event of that run.
+    /// Checks whether the caller may decide about a run. `what` completes the phrase "may not …". A refused attempt is recorded
+    /// in the run.
     pub async fn may_decide(&self, caller: &Caller, run: &RunId, what: &str) -> Result<(), Error> {
         match caller.may_decide(what) {
             Ok(()) => Ok(()),
@@ -24,7 +27,7 @@ impl Project {
         }
     }
 
-    /// Whether a caller may decide about the project as a whole.
+    /// Checks whether the caller may decide about the project as a whole.
     pub async fn may_decide_about_project(&self, caller: &Caller, what: &str) -> Result<(), Error> {
         match caller.may_decide(what) {
             Ok(()) => Ok(()),
@@ -32,7 +35,7 @@ impl Project {
         }
     }
 
-    /// Whether a caller is outside of tasks, for what needs no person but is not for tasks either.
+    /// Checks that the caller is not inside a task, for actions that do not require a person.
     pub async fn must_be_outside_tasks(&self, caller: &Caller, what: &str) -> Result<(), Error> {
         match caller.outside_tasks(what) {
             Ok(()) => Ok(()),
@@ -40,7 +43,7 @@ impl Project {
         }
     }
 
-    /// A refusal as an error. An attempt by a caller who may not decide is recorded in the history of the run; other refusals are not.
+    /// Converts a refusal to an error. The attempt is recorded in the run only if it was refused because of the caller.
     pub async fn refuse(&self, actor: &Actor, run: &RunId, what: &str, hold: Option<&HoldId>, refusal: Refusal) -> Error {
         if !refusal.concerns_caller() {
             return refusal.into();
@@ -50,16 +53,16 @@ impl Project {
         match refused_attempts::record(&self.runtime, &self.root, run, actor.clone(), attempt).await {
             Ok(RefusalRecord::AsEvent(_)) => error.help(format!("this attempt is recorded in the history of run {run}")),
             Ok(RefusalRecord::Counted(number)) => error.help(format!(
-                "this is refused attempt {number} on run {run}: it is counted; after {REFUSED_ATTEMPTS_KEPT} attempts the history records one at each doubling"
+                "this is refused attempt {number} on run {run}; beyond {REFUSED_ATTEMPTS_KEPT} attempts, the history records only each doubling of the count"
             )),
             Ok(RefusalRecord::NotCounted) => error.help(format!(
-                "this attempt is not recorded: the history of run {run} has {REFUSED_ATTEMPTS_KEPT} already, and this project has no folder of the run to count more in"
+                "this attempt is not recorded: the history of run {run} already has {REFUSED_ATTEMPTS_KEPT}, and this project has no directory for the run to count more in"
             )),
             Err(why) => error.help(format!("this attempt could not be recorded in the history: {why}")),
         }
     }
 
-    /// The same where an attempt is about no run that exists: it is recorded in the run whose task it came out of, if any.
+    /// Like [`Project::refuse`], for an attempt that concerns no run. It is recorded in the run whose task it came from, if any.
     pub async fn refuse_about_project(&self, actor: &Actor, what: &str, refusal: Refusal) -> Error {
         match self.outer_run().await {
             Some(run) => self.refuse(actor, &run, what, None, refusal).await,
@@ -67,7 +70,7 @@ impl Project {
         }
     }
 
-    /// Why a command about a run failed. Refusals because of who sent it are recorded in the run.
+    /// Converts the error of a command about a run. A refusal because of the caller is recorded in the run.
     pub(crate) async fn failed(&self, caller: &Caller, run: &RunId, what: &str, error: DriveError) -> Error {
         match error {
             DriveError::Refused(refusal) if refusal.concerns_caller() => {
@@ -78,7 +81,7 @@ impl Project {
         }
     }
 
-    /// The run whose task this process runs inside of, where it is one of this project.
+    /// The run whose task this process belongs to, if that run is in this project.
     async fn outer_run(&self) -> Option<RunId> {
         let run = RunId::new(std::env::var(RUN_VARIABLE).ok()?);
         self.store().load(&run).await.ok().flatten().map(|_| run)

@@ -1,9 +1,9 @@
-//! The process that drives in the background: at most one for each project, started when a run is left to it, gone when nothing can
-//! continue.
+//! The background process, which drives detached runs. A project has at most one. It starts when a run is detached, and exits
+//! when no run can continue.
 //!
-//! It holds the lock on `.lockgate/background.lock` for as long as it looks for runs. A process that leaves a run records that first and
-//! tries the lock second; the background process releases the lock first and looks for runs once more second. So no run is left that no
-//! process looks for.
+//! The process holds the lock on `.lockgate/background.lock` while it scans for runs. To prevent a race, a detaching process
+//! records the run before it tries the lock, and the background process scans once more after it has released the lock. So every
+//! detached run is found.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -22,31 +22,31 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to start driving before the caller is told that none does.
+/// How long to wait for the background process to claim the run before reporting that it did not.
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
 
-/// How often it is checked whether the process that was started has ended, or the one that had the turn.
+/// How often to check whether the background process has exited.
 const CHECK: Duration = Duration::from_millis(20);
 
-/// How often it is checked whether the root is still where it was.
+/// How often to check whether the project has been moved.
 const CHECK_ROOT: Duration = Duration::from_secs(1);
 
-/// Up to this size the log of the process is continued; a larger one is put aside first.
+/// A log larger than this is rotated when the background process starts.
 const LOG_BYTES: u64 = 1024 * 1024;
 
-/// The file that has the messages of the background process.
+/// The log file of the background process.
 pub fn log_file(root: &Root) -> PathBuf {
     root.folder().join("background.log")
 }
 
-/// The right to drive in the background, for one process at a time.
+/// The lock that allows one process to drive runs in the background.
 #[derive(Debug)]
 pub struct BackgroundLock {
     file: File,
 }
 
 impl BackgroundLock {
-    /// Takes the turn; gives the process id of the process that has it where that is another one.
+    /// Takes the lock. If another process holds it, returns the id of that process.
     pub fn take(root: &Root) -> io::Result<Result<Self, u32>> {
         let path = root.folder().join("background.lock");
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -66,29 +66,29 @@ impl BackgroundLock {
         }
     }
 
-    /// Lets others have it.
+    /// Releases the lock, so that another process can take it.
     pub fn release(self) -> io::Result<()> {
         self.file.unlock()
     }
 }
 
-/// What became of a run that was left to the background.
+/// The result of detaching a run.
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Left {
     /// A process drives it.
     DrivenBy(DriverInfo),
-    /// A process has driven it already, until it waited or ended.
+    /// A process has already driven it until it waited or ended.
     Driven,
-    /// Nothing drives it: the caller is inside a task, and a process that a task starts ends with the task.
+    /// Nothing drives it, because the caller is inside a task, and a background process would end with the task.
     InsideTask(String),
-    /// Nothing drives it yet, although a process was started; its log says why.
+    /// Nothing drives it yet, although a process was started. See its log at this path.
     NotYet(PathBuf),
 }
 
 impl Project {
-    /// Makes sure that a process drives in the background, now that a run was left to it, and waits until it has taken the run. `program`
-    /// is the program `lockgate`.
+    /// Makes sure that a background process drives a detached run, and waits until it has claimed the run. `program` is the
+    /// `lockgate` executable to start if none is running.
     pub async fn ensure_driven(&self, run: &RunId, program: &Program, caller: &Caller) -> Result<Left, Error> {
         let failed = |error: io::Error| not_started(run, &error);
         let started = match BackgroundLock::take(&self.root).map_err(failed)? {
@@ -104,7 +104,7 @@ impl Project {
         self.until_driven(run, program, caller, started).await
     }
 
-    /// Waits until the run is taken, so that the next reader does not find it abandoned.
+    /// Waits until the run is claimed, so that the next reader does not see it as abandoned.
     async fn until_driven(
         &self,
         run: &RunId,
@@ -122,7 +122,7 @@ impl Project {
             if now.iter().any(|found| found.row.run == *run && !found.row.status.is(Status::Running)) {
                 return Ok(Left::Driven);
             }
-            // The process that had the turn may have been about to end, without looking for runs again.
+            // The process that held the lock may have been about to exit without another scan.
             if started.is_none()
                 && caller.actor().inside_task.is_none()
                 && let Ok(Ok(turn)) = BackgroundLock::take(&self.root)
@@ -132,8 +132,8 @@ impl Project {
             }
             let ended = started.as_mut().and_then(|child| child.try_wait().ok().flatten());
             if let Some(status) = ended.filter(|status| !status.success()) {
-                let message = format!("run {run} is recorded, and the process that should drive it has ended ({status})");
-                let help = format!("see {} for why; `lockgate worker` tries it here", log_file(&self.root).display());
+                let message = format!("run {run} is recorded, but its background process exited ({status})");
+                let help = format!("see {} for the reason; drive it here with `lockgate worker`", log_file(&self.root).display());
                 return Err(Error::new(Code::BackgroundFailed, message).help(help));
             }
             if since.elapsed() > STARTS_WITHIN {
@@ -148,21 +148,21 @@ impl Project {
 }
 
 fn not_started(run: &RunId, error: &io::Error) -> Error {
-    let message = format!("run {run} is recorded, and no process could be started that drives it: {error}");
+    let message = format!("run {run} is recorded, but its background process could not be started: {error}");
     Error::new(Code::BackgroundFailed, message).help("drive it with `lockgate worker`")
 }
 
-/// The program `lockgate`, which is started to drive in the background.
+/// The `lockgate` executable, which is started as the background process.
 #[derive(Clone, Debug)]
 pub struct Program(PathBuf);
 
 impl Program {
-    /// This very program, where it is `lockgate`.
+    /// The current executable, if it is `lockgate`.
     pub fn this() -> io::Result<Self> {
         std::env::current_exe().map(Self)
     }
 
-    /// The program at this path, or of this name.
+    /// The executable with this path or name.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
@@ -186,7 +186,7 @@ impl Program {
     }
 }
 
-/// Halts a driver, and ends, when the directory of the project is gone or another one is in its place.
+/// Halts a driver and returns once the project directory has been removed or replaced.
 pub async fn halt_when_moved(root: Root, halt: Halt) {
     let identity = || root.folder().metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
     let first = identity();

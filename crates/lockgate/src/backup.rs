@@ -1,4 +1,4 @@
-//! Copies of the database: made while it is in use, and made the database again.
+//! Backing up the database while it is in use, and restoring a backup.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -18,42 +18,42 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// How many findings an error lists.
-const TOLD: usize = 5;
+const LISTED: usize = 5;
 
-/// What SQLite keeps next to a database.
+/// Suffixes of the files that SQLite keeps next to a database.
 const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
 
-/// What restoring is, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const RESTORE: &str = "restore a backup";
 
 /// A backup that was written.
 #[derive(Clone, Debug, Serialize)]
 pub struct Backup {
-    /// The file.
+    /// The file that was written.
     pub file: PathBuf,
-    /// How many runs it has.
+    /// The number of runs in it.
     pub runs: usize,
-    /// How large it is.
+    /// Its size.
     pub bytes: u64,
 }
 
-/// A backup that became the database.
+/// The result of restoring a backup.
 #[derive(Clone, Debug, Serialize)]
 pub struct Restored {
-    /// How many runs it has.
+    /// The number of runs in the backup.
     pub runs: usize,
     /// How many of them are unfinished.
     pub unfinished: usize,
-    /// Where the database is that was there before.
+    /// The new path of the database that was replaced.
     pub moved_aside: Option<PathBuf>,
 }
 
 impl Project {
-    /// Copies the database into a file that must not be there yet, while runs continue. Logs and outputs stay where they are.
+    /// Copies the database to a new file while runs continue. Logs and outputs are not part of a backup.
     pub async fn back_up(&self, file: &Path) -> Result<Backup, Error> {
         if file.symlink_metadata().is_ok() {
-            return Err(Error::new(Code::FileExists, format!("{} is there already, and nothing is overwritten", file.display()))
-                .help("choose another name, or move it away"));
+            return Err(Error::new(Code::FileExists, format!("{} already exists and is not overwritten", file.display()))
+                .help("choose another name, or move the file"));
         }
         self.store().back_up(file.to_owned()).await?;
         let bytes = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
@@ -62,28 +62,30 @@ impl Project {
     }
 }
 
-/// Makes a backup the database of the project in a directory, after having verified it. With `force`, a database that is there already is
-/// moved aside. The project is not opened, since its database may be what is damaged.
+/// Verifies a backup and makes it the database of a project. With `force`, an existing database is moved aside. The project need
+/// not be opened, because its current database may be damaged.
 pub async fn restore(root: &Root, file: &Path, force: bool, options: &Options, caller: &Caller) -> Result<Restored, Error> {
     caller.may_decide(RESTORE)?;
     must_be_a_backup(file)?;
     if database(&Config::read(&root.config_file())?, options).is_some() {
         return Err(Error::new(
             Code::SqliteOnly,
-            "the runs of this project are kept in PostgreSQL, and a backup is restored into a folder",
+            "the runs of this project are kept in PostgreSQL, but a backup can only be restored to SQLite",
         )
-        .help("leave `database` and LOCKGATE_DATABASE_URL out to go on from the backup; a server's own tools restore a server"));
+        .help(
+            "to continue from the backup, remove `database` and LOCKGATE_DATABASE_URL; to restore a server, use its own tools",
+        ));
     }
     root.prepare()?;
     let present_database = root.database_file();
     if !present(&present_database).is_empty() {
         if !force {
-            let message = format!("there is a database already: {}", present_database.display());
+            let message = format!("the project already has a database: {}", present_database.display());
             return Err(Error::new(Code::DatabaseExists, message));
         }
         must_be_still(root)?;
     }
-    // Verified in a directory next to its place, so that no process opens it before it is known to be good.
+    // Verify the copy in a separate directory, so that no process opens it before it is known to be good.
     let aside = root.folder().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
     let restored = put_back(file, &aside, root).await;
     lockgate_store::cleanup::remove_dir(&aside);
@@ -94,7 +96,7 @@ async fn put_back(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Er
     let fresh = aside.join("lockgate.db");
     let copied = std::fs::create_dir(aside).and_then(|()| std::fs::copy(file, &fresh));
     copied.map_err(|error| unwritable(root, &error))?;
-    // The copy is ours, whatever the permissions of the backup.
+    // The backup may be read-only, but its copy must be writable.
     let mut permissions = fresh.metadata().map_err(|error| unwritable(root, &error))?.permissions();
     permissions.set_mode(permissions.mode() | 0o600);
     std::fs::set_permissions(&fresh, permissions).map_err(|error| unwritable(root, &error))?;
@@ -103,13 +105,13 @@ async fn put_back(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Er
         return Err(Error::new(Code::DatabaseError, format!("the copy of {} could not be closed", file.display())));
     }
     let moved_aside = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
-    // What it says of the database that was there does not hold for the backup.
+    // The record of the expected commits describes the replaced database, not the backup.
     SqliteStore::accept_missing(&root.folder())?;
     put_in_place(&fresh, &root.database_file())?;
     Ok(Restored { runs, unfinished, moved_aside })
 }
 
-/// How many runs the copy holds, and how many of them are unfinished, if nothing is wrong with it.
+/// Verifies the copy and counts its runs, in total and unfinished.
 async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Error> {
     let bad = |detail: String| {
         let message = format!("{} cannot be restored: {detail}", file.display());
@@ -118,10 +120,10 @@ async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Error> {
     let store = SqliteStore::open_existing(aside).map_err(|error| bad(error.to_string()))?;
     let findings = verify_all(&store).await.map_err(|error| bad(error.to_string()))?;
     if !findings.is_empty() {
-        let mut told: Vec<String> =
-            findings.iter().take(TOLD).map(|found| format!("{}: {}", found.place, found.problem)).collect();
-        told.extend((findings.len() > TOLD).then(|| format!("and {} more", findings.len() - TOLD)));
-        return Err(bad(format!("it is not as it was written\n{}", told.join("\n"))));
+        let mut listed: Vec<String> =
+            findings.iter().take(LISTED).map(|found| format!("{}: {}", found.place, found.problem)).collect();
+        listed.extend((findings.len() > LISTED).then(|| format!("and {} more", findings.len() - LISTED)));
+        return Err(bad(format!("its contents differ from what was written\n{}", listed.join("\n"))));
     }
     let runs = store.runs(Page::ALL).await.map_err(|error| bad(error.to_string()))?;
     let open = runs.iter().filter(|run| run.row.status.known().is_some_and(Status::is_unfinished)).count();
@@ -137,15 +139,16 @@ fn must_be_a_backup(file: &Path) -> Result<(), Error> {
     }
     if companion(file, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0) {
         return Err(Error::new(Code::NotABackup, format!("{} is a database in use, not a backup", file.display()))
-            .help("make a backup of it with `lockgate db backup FILE` in its project"));
+            .help("create a backup of it with `lockgate db backup FILE` in its project"));
     }
     Ok(())
 }
 
 fn must_be_still(root: &Root) -> Result<(), Error> {
     let Some(driver) = SqliteStore::living_drivers(&root.folder())?.into_iter().next() else { return Ok(()) };
-    let message = format!("process {} on {} drives runs of this database since {}", driver.pid, driver.host, driver.since);
-    Err(Error::new(Code::DatabaseInUse, message).help("let it come to its end, or end it, then restore"))
+    let message =
+        format!("process {} on {} has been driving runs of this database since {}", driver.pid, driver.host, driver.since);
+    Err(Error::new(Code::DatabaseInUse, message).help("wait until it exits, or stop it, then restore"))
 }
 
 fn companion(database: &Path, end: &str) -> PathBuf {
@@ -158,7 +161,8 @@ fn companions(database: &Path) -> Vec<PathBuf> {
     COMPANIONS.iter().map(|end| companion(database, end)).collect()
 }
 
-/// What stands where the database goes. What SQLite keeps beside it comes first: moved away first, it cannot be taken for part of another one.
+/// The existing files of a database. The companions of SQLite come first, so that after an interruption they cannot be mistaken
+/// for those of another database.
 fn present(database: &Path) -> Vec<PathBuf> {
     let mut all = companions(database);
     all.push(database.to_owned());
@@ -167,7 +171,7 @@ fn present(database: &Path) -> Vec<PathBuf> {
 
 fn move_aside(root: &Root) -> Result<PathBuf, Error> {
     let database = root.database_file();
-    // Whoever opens and closes a good database leaves nothing beside it.
+    // Opening and closing an intact database makes SQLite remove its companion files.
     drop(SqliteStore::open_existing(&root.folder()));
     let moment = SystemClock.now().to_string().replace(':', "-");
     let kept = companion(&database, &format!(".before-{moment}"));
@@ -184,5 +188,5 @@ fn move_aside(root: &Root) -> Result<PathBuf, Error> {
 
 fn unwritable(root: &Root, error: &io::Error) -> Error {
     Error::new(Code::Unwritable, format!("{} cannot be written: {error}", root.folder().display()))
-        .help("make it writable and see that there is room, then do it again")
+        .help("check its permissions and the free disk space, then try again")
 }

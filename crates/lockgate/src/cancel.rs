@@ -10,14 +10,14 @@ use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
 
 impl Project {
-    /// Cancels a run and ends what is left of it. Gives whether that is new: false where it was cancelled before.
+    /// Cancels a run and ends its remaining processes. Returns `false` if the run had been cancelled before.
     pub async fn cancel(&self, run: &RunId, reason: Option<String>, caller: Caller) -> Result<bool, Error> {
         let cancelled = submit(&self.runtime, run, caller.clone(), CommandKind::Cancel { reason }).await;
         let recorded = match cancelled {
             Ok(_) => Ok(true),
             Err(DriveError::Refused(Refusal::Ended { status: Status::Cancelled })) => Ok(false),
             Err(DriveError::Refused(Refusal::Ended { status })) => {
-                let message = format!("run {run} is {status} already, so it cannot be cancelled");
+                let message = format!("run {run} is already {status} and cannot be cancelled");
                 Err(Error::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`")))
             }
             Err(error) => return Err(self.failed(&caller, run, "cancel a run", error).await),
@@ -27,7 +27,7 @@ impl Project {
     }
 }
 
-/// Ends what a driver that was killed left running; a live one ends its own.
+/// Ends the processes that a killed driver left behind. A live driver ends its own.
 async fn kill_orphans(project: &Project, run: &RunId) -> Result<(), Error> {
     if project.store().driver_of(run).await?.is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Files of cases: dry runs of a workflow, each compared with what is expected of it.
+//! Test files: dry runs of a workflow, each compared with expectations.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 use crate::code::Code;
@@ -54,7 +54,7 @@ pub fn find(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// What became of a case.
+/// The result of a test case.
 #[derive(Clone, Debug, Serialize)]
 pub struct CaseView {
     pub name: String,
@@ -65,25 +65,25 @@ pub struct CaseView {
     pub failures: Vec<String>,
 }
 
-/// A file of cases whose workflow is there and whose answers fit.
+/// A test file whose workflow exists and whose answers match the workflow.
 pub struct CaseFile {
     cases: Vec<Case>,
     file: WorkflowFile,
     workflow: Workflow,
 }
 
-/// Why a file of cases cannot be used.
+/// Why a test file cannot be used.
 pub enum CaseError {
-    /// The file itself is wrong at a position.
+    /// The test file has an error at a position.
     CaseFile {
         error: Error,
-        /// Its text, to show the position.
+        /// The text of the file, to show the position.
         source: String,
         problem: Box<Problem>,
     },
-    /// The workflow that it is about has errors.
+    /// The workflow under test has errors.
     Workflow { error: Error, file: Box<WorkflowFile> },
-    /// Something else.
+    /// Any other error.
     Other(Error),
 }
 
@@ -94,7 +94,7 @@ impl From<Error> for CaseError {
 }
 
 impl CaseFile {
-    /// Reads a file of cases and the workflow that they are about, and checks what can be checked before anything is finished.
+    /// Reads a test file and its workflow, and checks inputs, answers and outputs before any case runs.
     pub fn read(path: &Path) -> Result<Self, CaseError> {
         let source = workflow_file::text(path)?;
         let cases_format::CaseFile { workflow, mut cases } = match read_cases(&source) {
@@ -115,7 +115,7 @@ impl CaseFile {
         Ok(Self { cases, file, workflow })
     }
 
-    /// Runs its cases in order until halted, and calls `finished` after each.
+    /// Runs the cases in order until halted, and calls `finished` after each.
     pub async fn run(
         self,
         root: &Root,
@@ -147,16 +147,14 @@ impl CaseFile {
     }
 }
 
-/// Completes the inputs of a case, and checks that its answers and outputs fit the workflow.
+/// Completes the inputs of a case, and checks its answers and outputs against the workflow.
 fn check(path: &Path, case: &mut Case, workflow: &Workflow) -> Result<(), Error> {
     let completed = inputs::complete(&mut case.vars, workflow).and_then(|missing| match missing.first() {
         Some((name, input)) => Err(inputs::missing(name, input)),
         None => Ok(()),
     });
     completed.map_err(|error| {
-        error
-            .placed(Code::InvalidTestFile, &at(path, case.place))
-            .help("in a file of cases, inputs stand under the `vars` of a case")
+        error.placed(Code::InvalidTestFile, &at(path, case.place)).help("in a test file, set inputs under `vars` of the case")
     })?;
     for (preset, place) in &mut case.answers {
         let mut resolved = preset_answers::resolve(vec![preset.clone()], workflow, None)
@@ -183,12 +181,12 @@ fn at(path: &Path, place: SourcePosition) -> String {
     format!("{}:{}:{}", path.display(), place.line, place.column)
 }
 
-/// What is wrong whatever was expected: a walk without an end, and what was given in vain.
+/// Failures that need no expectation: a dry run that was cut short, and stub answers and outputs that were never used.
 fn unexpected(came: &DryRunReport) -> Vec<String> {
     let mut wrong: Vec<String> = came.truncated.iter().map(|why| format!("cut short: {why}")).collect();
     let holds: Vec<String> = came.holds.iter().map(|hold| hold.names().join(" and ")).collect();
     for (selector, option) in &came.unused_answers {
-        let asked = if holds.is_empty() { "nothing asked".to_owned() } else { format!("asked: {}", holds.join(", ")) };
+        let asked = if holds.is_empty() { "no hold was opened".to_owned() } else { format!("asked: {}", holds.join(", ")) };
         wrong.push(format!("the answer {selector}: {option} was never asked for\n  {asked}"));
     }
     let work = || {
@@ -199,7 +197,7 @@ fn unexpected(came: &DryRunReport) -> Vec<String> {
         let meant =
             nearest(unused, work()).filter(|meant| *meant != unused.as_str() && !unused.starts_with(&format!("{meant},")));
         let meant = meant.map(|meant| format!("\n  did you mean {meant}?")).unwrap_or_default();
-        wrong.push(format!("the output given for {unused} was never needed{meant}"));
+        wrong.push(format!("the stub output for {unused} was never used{meant}"));
     }
     wrong
 }

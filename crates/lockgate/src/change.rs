@@ -1,4 +1,4 @@
-//! Changing an answer that no person gave: what depends on it is done again.
+//! Changing an answer that was not given by a person, and rerunning the tasks that depend on it.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -17,39 +17,39 @@ use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What changing an answer is, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const CHANGE_ANSWER: &str = "change an answer";
 
-/// A change of an answer, with what it would mean. Nothing is recorded yet.
+/// A planned change of an answer, with its consequences. Nothing is recorded yet.
 #[derive(Clone, Debug)]
 pub struct PlannedChange {
-    /// The run, as it is before the change.
+    /// The run before the change.
     pub run: Run,
-    /// The hold whose answer is changed.
+    /// The hold whose answer changes.
     pub hold: HoldId,
-    /// The new option: its id, its label or its number.
+    /// The new option, by id, label or number.
     pub option: String,
-    /// What is done again, skipped and no longer counts.
+    /// What runs again, what is skipped and which answers become void.
     pub consequences: Consequences,
 }
 
-/// What a change came to.
+/// The result of changing an answer.
 #[derive(Debug)]
 pub enum Changed {
     /// The run has the new answer.
     Recorded(Box<Run>),
-    /// The run was complete and stays as it is. A fork of it has the new answer.
+    /// The run was complete and stays unchanged. A fork of it has the new answer.
     Forked {
-        /// The fork, which nothing drives yet.
+        /// The fork, which is not driven yet.
         fork: Box<Run>,
-        /// Worktrees of the complete run with uncommitted changes, which the fork does not have; relative to the root.
+        /// Worktrees of the complete run whose uncommitted changes are not in the fork, relative to the root.
         uncommitted: Vec<String>,
-        /// What was put aside to make room for the state file of a pipeline.
+        /// Files that were moved aside to make room for the state file of a pipeline.
         moved_aside: PutAside,
     },
 }
 
-/// What is done again because an answer was changed, for programs.
+/// The consequences of a changed answer, as JSON.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 pub struct ChangedView {
@@ -63,7 +63,7 @@ pub struct ChangedView {
 }
 
 impl ChangedView {
-    /// What a change means for this run, which is the fork where there is one.
+    /// Creates the view. `run` is the fork, if there is one.
     pub fn of(hold: &HoldId, run: &RunId, found: &Consequences) -> Self {
         Self {
             hold: hold.to_string(),
@@ -78,13 +78,13 @@ impl ChangedView {
 }
 
 impl Project {
-    /// Finds out what changing the answer to a hold would mean. `run` names the run, where a fork has the answer from another run.
+    /// Determines the consequences of changing the answer to a hold. Pass `run` if the run is a fork that inherited the answer.
     pub async fn plan_change(&self, hold: &HoldName, run: Option<&str>, option: &str) -> Result<PlannedChange, Error> {
         let (run, hold) = self.answered_hold(hold, run).await?;
         if let Some(open) = run.holds.get(&hold) {
             let (view, now) = (HoldView::of(open), self.now());
             let commands = view.next_commands(run.id.as_str(), false, now).join("\n");
-            let error = Error::new(Code::NotStarted, format!("hold {hold} has no answer yet that could be changed"));
+            let error = Error::new(Code::NotStarted, format!("hold {hold} has no answer to change yet"));
             return Err(match commands.is_empty() {
                 true => error,
                 false if view.is_overdue(now) => {
@@ -97,7 +97,7 @@ impl Project {
         Ok(PlannedChange { run, hold, option: option.to_owned(), consequences })
     }
 
-    /// The run and the hold that are meant. A fork has answers whose holds belong to the run that it was made from.
+    /// Resolves a run and a hold. A fork has answers whose holds belong to its parent.
     async fn answered_hold(&self, named: &HoldName, run: Option<&str>) -> Result<(Run, HoldId), Error> {
         let store = self.store();
         let Some(run) = run else {
@@ -110,7 +110,7 @@ impl Project {
         Ok((state, hold.map_or_else(|| HoldId::new(named.id.as_str()), HoldId::new)))
     }
 
-    /// Changes an answer. What is complete stays as it is: a fork continues from there with the new answer.
+    /// Changes an answer. A complete run stays unchanged: a fork continues from it with the new answer.
     pub async fn change_answer(
         &self,
         planned: &PlannedChange,
@@ -129,7 +129,7 @@ impl Project {
         }
     }
 
-    /// A new run continues from a complete one, with outputs and worktrees of its own.
+    /// Forks a complete run. The fork has its own outputs and worktrees.
     async fn fork(&self, planned: &PlannedChange, change: AnswerChange, caller: Caller) -> Result<Changed, Error> {
         let (parent, root) = (&planned.run, &self.root);
         let run = RunId::new(IdSource::new(self.runtime.clock.seed()).next_id());
@@ -159,7 +159,7 @@ impl Project {
     }
 }
 
-/// Copies a directory with all that is in it; links stay links.
+/// Copies a directory recursively. Symbolic links are copied as links.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if !from.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The definition that a run keeps, and what became of its files since.
+//! The definition of a run, and changes to its files after the start.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -9,15 +9,15 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{FailureKind, FrozenFile};
 use lockgate_runner::start::{DonePlans, Frozen, WorkflowFileError, read_workflow_with};
 
-/// The definition that the files make now, where that is another one than the run has.
+/// A definition in the files that differs from that of the run.
 pub struct Difference {
-    /// Files that have changed, are new, or are gone.
+    /// Files that were changed, added or deleted.
     files: Vec<String>,
-    /// What they make; or why they make nothing.
+    /// The new definition, or why the files do not yield one.
     now: Result<Box<Frozen>, Unusable>,
 }
 
-/// Why the files define no workflow now.
+/// Why the files do not yield a definition.
 #[derive(Debug, thiserror::Error)]
 enum Unusable {
     /// The file cannot be read.
@@ -28,17 +28,17 @@ enum Unusable {
     Invalid,
 }
 
-/// What has changed in the files of a run since it began, or since a change was accepted.
+/// Compares the files of a run with its definition, which is the one it started with or accepted last.
 pub fn difference(project: &Project, run: &Run) -> Option<Difference> {
     let first = run.files.first()?;
-    // A plan of the run stays in it when its summary is written meanwhile.
+    // A plan of the run stays part of it even if its summary has been written since.
     let kept = run.workflow.plans.iter().filter_map(|plan| plan.file.clone()).collect();
     let file = match read_workflow_with(&project.root.dir().join(&first.path), &DonePlans::Keep(kept)) {
         Ok(file) => file,
         Err(error) => return Some(Difference { files: vec![first.path.clone()], now: Err(error.into()) }),
     };
     let Some(workflow) = file.workflow.clone() else {
-        // The file that the run began with had no errors, so this is another one.
+        // The definition of the run had no errors, so the file must have changed.
         return Some(Difference { files: vec![first.path.clone()], now: Err(Unusable::Invalid) });
     };
     let workflow = with_limits(workflow, &project.config);
@@ -50,37 +50,39 @@ pub fn difference(project: &Project, run: &Run) -> Option<Difference> {
 
 fn differing(then: &[FrozenFile], now: &[FrozenFile]) -> Vec<String> {
     let changed = now.iter().filter(|file| !then.contains(file)).map(|file| file.path.clone());
-    let gone =
-        then.iter().filter(|file| !now.iter().any(|known| known.path == file.path)).map(|file| format!("{} (gone)", file.path));
+    let gone = then
+        .iter()
+        .filter(|file| !now.iter().any(|known| known.path == file.path))
+        .map(|file| format!("{} (deleted)", file.path));
     changed.chain(gone).collect()
 }
 
-/// What a run continues with when its files have changed.
+/// Which definition a run continues with when its files have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// What it started with.
+    /// The definition that the run has.
     Keep,
-    /// What the files say now.
+    /// The definition in the changed files.
     Accept,
 }
 
-/// What a run continues with.
+/// The definition that a run continues with.
 pub enum Settled {
-    /// What it has; people should know this about its files.
+    /// The original one, with a message about the changed files.
     Kept(String),
-    /// What the files say now.
+    /// The one in the changed files.
     Accepted(Box<Frozen>),
 }
 
 impl Difference {
-    /// Whether the files define a workflow that the run could continue with.
+    /// Whether the changed files yield a definition that the run could continue with.
     pub fn can_be_accepted(&self) -> bool {
         self.now.is_ok()
     }
 
-    /// What has changed, for people.
+    /// Describes what has changed, for people.
     pub fn describe(&self, run: &Run) -> String {
-        format!("the files of run {} have changed since it began: {}", run.id, self.names())
+        format!("the files of run {} have changed since it started: {}", run.id, self.names())
     }
 
     fn names(&self) -> String {
@@ -88,30 +90,31 @@ impl Difference {
         names.join(", ")
     }
 
-    /// What the run continues with; an error where nobody has chosen and both are possible.
+    /// Applies the choice. Returns an error if the caller has not chosen and both definitions are possible.
     pub fn settle(self, run: &Run, choice: Option<Choice>) -> Result<Settled, Error> {
         let (what, names) = (self.describe(run), self.names());
         match (self.now, choice) {
             (Err(why), Some(Choice::Accept)) => {
                 Err(Error::new(Code::DefinitionChanged, format!("{names} cannot be accepted: {why}"))
-                    .help(format!("mend it, or go on with `lockgate resume {} --changed keep`", run.id)))
+                    .help(format!("fix it, or keep the original definition with `lockgate resume {} --changed keep`", run.id)))
             }
             (Err(why), Some(Choice::Keep) | None) => {
-                Ok(Settled::Kept(format!("{what} ({}); the run keeps to what it began with", sanitize::line(&why.to_string()))))
+                Ok(Settled::Kept(format!("{what} ({}); the run keeps its original definition", sanitize::line(&why.to_string()))))
             }
             (Ok(frozen), Some(Choice::Accept)) => Ok(Settled::Accepted(frozen)),
-            (Ok(_), Some(Choice::Keep)) => Ok(Settled::Kept(format!("{what}; the run keeps to what it began with"))),
+            (Ok(_), Some(Choice::Keep)) => Ok(Settled::Kept(format!("{what}; the run keeps its original definition"))),
             (Ok(_), None) => {
                 let resume = format!("lockgate resume {}", run.id);
                 Err(Error::new(Code::DefinitionChanged, what).help(format!(
-                    "go on with them as they were: `{resume} --changed keep`; accept them as they are now: `{resume} --changed accept`"
+                    "keep the original definition with `{resume} --changed keep`, or accept the changed files with `{resume} --changed accept`"
                 )))
             }
         }
     }
 }
 
-/// Whether something failed in a run that only another workflow file fixes: a script, a template, or outputs that are not there.
+/// Whether a step failed in a way that only a changed workflow file can fix: in a script or template, or because of missing
+/// outputs.
 pub fn is_fault_of_definition(run: &Run) -> bool {
     let tasks = run.current.iter().flat_map(|phase| &phase.tasks).filter_map(|task| task.state.failure());
     let gates = run.current.iter().flat_map(|phase| &phase.gates).filter_map(|gate| gate.state.failure());

@@ -1,4 +1,4 @@
-//! The events of a history as plain sentences, one each.
+//! Describes the events of a history in one sentence each.
 
 use crate::phrases::{again, asker, first_line, used};
 use crate::{human_time, sanitize};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// How many names a sentence lists.
 const LISTED: usize = 8;
 
-/// Tells a history, event by event; remembers when things began and what the options were called.
+/// Describes a history event by event. It remembers start times and option labels from earlier events.
 #[derive(Debug, Default)]
 pub struct Describer {
     began: BTreeMap<String, Timestamp>,
@@ -22,7 +22,7 @@ pub struct Describer {
 }
 
 impl Describer {
-    /// The next event as one line, neutral already.
+    /// Describes the next event in one line, which is safe to print to a terminal.
     pub fn render(&mut self, entry: &Entry) -> String {
         sanitize::line(&self.description(entry)).into_owned()
     }
@@ -31,67 +31,67 @@ impl Describer {
         let at = entry.at;
         match &entry.event {
             Event::Created(created) => {
-                let about = created.feature.as_deref().map(|feature| format!(" about {feature:?}")).unwrap_or_default();
+                let about = created.feature.as_deref().map(|feature| format!(" for {feature:?}")).unwrap_or_default();
                 let from = created.files.first().map(|file| format!(" from {}", file.path)).unwrap_or_default();
-                format!("the run began{about}{from}")
+                format!("the run started{about}{from}")
             }
             Event::AnswersPreset { presets } => {
                 let given = presets.iter().map(|preset| format!("{}={}", preset.selector, preset.option));
-                format!("answers were given in advance: {}", listed(given))
+                format!("answers were preset: {}", listed(given))
             }
-            Event::Resumed { .. } => "a process took the run over, and it goes on".to_owned(),
+            Event::Resumed { .. } => "a process took over the run and resumed it".to_owned(),
             Event::Interrupted { signal } => format!("the process that drove the run was stopped ({signal})"),
-            Event::PhaseSkipped { phase } => format!("phase {phase} was passed over"),
+            Event::PhaseSkipped { phase } => format!("phase {phase} was skipped"),
             Event::PhaseStarted { phase, iteration, feedback } => {
                 let again = if *iteration > 1 { format!(" (execution {iteration})") } else { String::new() };
-                format!("phase {phase} began{again}{}", with_feedback(feedback.as_deref()))
+                format!("phase {phase} started{again}{}", with_feedback(feedback.as_deref()))
             }
             Event::TasksPlanned { phase, tasks, .. } => {
                 let names = tasks.iter().map(|task| match &task.item {
                     None => task.task.to_string(),
                     Some(item) => format!("{}[{item}]", task.task),
                 });
-                format!("phase {phase} has to do: {}", listed(names))
+                format!("phase {phase} has these tasks: {}", listed(names))
             }
             Event::TaskStarted { key, attempt, reason, .. } => self.started(key, at, *attempt, *reason),
             Event::TaskFinished { key, outputs, agent, commit, .. } => {
                 let commit = commit.as_deref().map(|commit| format!(", committed as {commit}")).unwrap_or_default();
                 let left = outputs.iter().map(|output| output.path.clone());
-                let left = if outputs.is_empty() { String::new() } else { format!(", leaving {}", listed(left)) };
+                let left = if outputs.is_empty() { String::new() } else { format!(", wrote {}", listed(left)) };
                 let used = agent.as_deref().map(used).unwrap_or_default();
                 format!("task {} finished in {}{used}{left}{commit}", key.address(), self.took(&key.address(), at))
             }
             Event::TaskRepeated { key, .. } => {
                 let took = self.took(&key.address(), at);
-                format!("task {} was done in {took}, and is done once more: its `until` does not hold yet", key.address())
+                format!("task {} finished in {took} and runs again: its `until` condition is not met yet", key.address())
             }
             Event::TaskFannedOut { key, tasks, .. } => {
                 let names = tasks.iter().map(|task| task.item.clone().unwrap_or_else(|| task.task.to_string()));
-                format!("task {} became {}: {}", key.address(), counted(tasks.len(), "task"), listed(names))
+                format!("task {} fanned out into {}: {}", key.address(), counted(tasks.len(), "task"), listed(names))
             }
             Event::TaskAdmitted { key } => format!("the condition of task {} is met", key.address()),
             Event::TaskOmitted { key, reason, .. } => format!("task {} was left out: {reason}", key.address()),
-            Event::FailureTolerated { key } => format!("the run goes on without task {}, which failed", key.address()),
+            Event::FailureTolerated { key } => format!("the run continues without task {}, which failed", key.address()),
             Event::AgentQueryStarted { requester, .. } => format!("the script of {} asks an agent", asker(requester)),
             Event::AgentQueryAnswered { requester, agent, .. } => {
                 let used = agent.as_deref().map(used).unwrap_or_default();
                 format!("an agent answered the script of {}{used}", asker(requester))
             }
             Event::GapsChecked(checked) => match checked.action {
-                None => format!("the work of phase {} is whole", checked.phase),
+                None => format!("the gap check of phase {} found no gaps", checked.phase),
                 Some(action) => {
-                    let told = listed(
-                        checked.message.iter().chain(&checked.gaps).map(|told| first_line(told)).collect::<Vec<_>>().into_iter(),
+                    let gaps = listed(
+                        checked.message.iter().chain(&checked.gaps).map(|gap| first_line(gap)).collect::<Vec<_>>().into_iter(),
                     );
-                    format!("the work of phase {} has gaps ({}): {told}", checked.phase, action.word())
+                    format!("the gap check of phase {} found gaps ({}): {gaps}", checked.phase, action.word())
                 }
             },
-            Event::GapsWaived { phase, .. } => format!("the gaps of phase {phase} count as closed, because a person said so"),
+            Event::GapsWaived { phase, .. } => format!("the gaps of phase {phase} were waived by a person"),
             Event::BudgetRaised { scope } => format!("the budget of {} was raised by as much again", scope.title()),
             Event::TasksBlocked { keys, hold } => {
                 format!("{} wait for the answer to hold {hold}", listed(keys.iter().map(TaskKey::address)))
             }
-            Event::Finalized { file } => format!("the finalization wrote {}", file.path),
+            Event::Finalized { file } => format!("finalization wrote {}", file.path),
             Event::Pipeline(pipeline_event) => of_pipeline(pipeline_event),
             Event::DiffBaseRecorded { phase, base, .. } => match base {
                 DiffBase::Tree { tree, .. } => {
@@ -102,7 +102,7 @@ impl Describer {
                 }
                 DiffBase::Missing(why) => format!("the files at the start of phase {phase} could not be recorded: {why}"),
             },
-            Event::AgentChanged { agent } => format!("the agent is now {agent}, whatever else is configured"),
+            Event::AgentChanged { agent } => format!("the agent is now {agent}, regardless of the configuration"),
             Event::DefinitionAccepted { files, .. } => {
                 format!("a changed definition was accepted: {}", listed(files.iter().map(|file| file.path.clone())))
             }
@@ -110,11 +110,11 @@ impl Describer {
                 let address = key.address();
                 format!("task {address} failed after {}: {}", self.took(&address, at), why(failure))
             }
-            Event::RetryScheduled { key, due, .. } => format!("task {} will be tried again at {due}", key.address()),
+            Event::RetryScheduled { key, due, .. } => format!("task {} will be retried at {due}", key.address()),
             Event::RetryDue { key } => format!("the backoff of task {} is over", key.address()),
             Event::SessionNamed { key, session, .. } => format!("the agent of task {} works in session {session}", key.address()),
-            Event::TaskInterrupted { key, .. } => format!("task {} was cut off", key.address()),
-            Event::TaskStopped { key, reason, .. } => format!("task {} was ended, because {reason}", key.address()),
+            Event::TaskInterrupted { key, .. } => format!("task {} was interrupted", key.address()),
+            Event::TaskStopped { key, reason, .. } => format!("task {} was stopped, because {reason}", key.address()),
             Event::TaskSkipped { key, reason } => format!("task {} counts as done: {reason}", key.address()),
             Event::GateStarted { phase, gate, attempt, .. } => {
                 let address = format!("{phase}/{gate}");
@@ -136,13 +136,13 @@ impl Describer {
                 let who = waived_by(entry);
                 format!("gate {phase}/{gate} counts as passed{who}{reason}")
             }
-            Event::RetryRequested { key } => format!("another attempt of task {} was asked for", key.address()),
-            Event::GateRetryRequested { phase, gate, .. } => format!("another attempt of gate {phase}/{gate} was asked for"),
+            Event::RetryRequested { key } => format!("a retry of task {} was requested", key.address()),
+            Event::GateRetryRequested { phase, gate, .. } => format!("a retry of gate {phase}/{gate} was requested"),
             Event::ConditionEvaluated { phase, outcome, .. } => match outcome {
-                ConditionOutcome::True => format!("the condition of the checkpoint of phase {phase} is met"),
-                ConditionOutcome::False => format!("the condition of the checkpoint of phase {phase} is not met"),
+                ConditionOutcome::True => format!("the checkpoint condition of phase {phase} is met"),
+                ConditionOutcome::False => format!("the checkpoint condition of phase {phase} is not met"),
                 ConditionOutcome::Error(error) => {
-                    format!("the condition of the checkpoint of phase {phase} failed: {}", first_line(error))
+                    format!("the checkpoint condition of phase {phase} failed: {}", first_line(error))
                 }
             },
             Event::HoldOpened(opened) => self.opened(opened),
@@ -154,12 +154,12 @@ impl Describer {
             }
             Event::HoldReopened { hold, revision, differences, by_check, deadline, .. } => {
                 let changed = listed(differences.iter().map(|difference| first_line(difference)));
-                let why = if *by_check { "its check failed" } else { "what was shown has changed" };
+                let why = if *by_check { "its check failed" } else { "the shown content has changed" };
                 let until = until(deadline.as_deref());
-                format!("hold {hold}@{revision} was opened again, because {why}: {changed}{until}")
+                format!("hold {hold}@{revision} was reopened, because {why}: {changed}{until}")
             }
             Event::HoldSettled { hold } => format!("the answer to hold {hold} took effect"),
-            Event::HoldVoided { hold, reason } => format!("hold {hold} no longer matters: {reason}"),
+            Event::HoldVoided { hold, reason } => format!("hold {hold} was voided: {reason}"),
             Event::AttemptRefused(refused) => format!("an attempt to {} was refused: {}", refused.what, refused.reason),
             Event::PhaseCompleted { phase, .. } => format!("phase {phase} is complete"),
             Event::PhaseRepeated { from, target, feedback, by_failure, gaps, .. } => {
@@ -168,10 +168,10 @@ impl Describer {
                     (false, true) => ", because it failed",
                     (false, false) => "",
                 };
-                format!("the run goes back from phase {from} to phase {target}{why}{}", with_feedback(feedback.as_deref()))
+                format!("the run returns from phase {from} to phase {target}{why}{}", with_feedback(feedback.as_deref()))
             }
             Event::PhasesSkipListed { phases } => {
-                format!("phases to be passed over: {}", listed(phases.iter().map(PhaseId::to_string)))
+                format!("phases to skip: {}", listed(phases.iter().map(PhaseId::to_string)))
             }
             Event::Failed { message } => format!("the run failed: {}", first_line(message)),
             Event::Aborted { hold } => format!("the run was aborted at hold {hold}"),
@@ -191,12 +191,12 @@ impl Describer {
             Event::CheckPassed { hold } => format!("the check of hold {hold} passed"),
             Event::ReworkRequested { keys, issues, stale, .. } => {
                 let again: Vec<String> = keys.iter().chain(stale).map(TaskKey::address).collect();
-                let verb = if again.len() == 1 { "is" } else { "are" };
+                let verb = if again.len() == 1 { "runs" } else { "run" };
                 let names = listed(again.into_iter());
-                format!("issues were found, so {names} {verb} done again: {}", first_line(issues))
+                format!("issues were found, so {names} {verb} again: {}", first_line(issues))
             }
             Event::DeadlinePassed { hold, then } => {
-                format!("nobody answered hold {hold} in time: {}", at_deadline(then))
+                format!("no one answered hold {hold} in time: {}", at_deadline(then))
             }
             Event::Reminded { hold, number, .. } => format!("reminder {number} of hold {hold}"),
             Event::AnswerChanged { hold, option, feedback } => {
@@ -222,12 +222,12 @@ impl Describer {
     }
 }
 
-/// Until when a hold waits, where it has a deadline, and what happens then.
+/// The deadline of a hold and its consequence.
 fn until(due: Option<&Due>) -> String {
     due.map(|due| format!("; if no one answers by {}: {}", due.at, at_deadline(&due.then))).unwrap_or_default()
 }
 
-/// What happens when a deadline passes without an answer.
+/// Describes what happens when a deadline passes without an answer.
 pub fn at_deadline(then: &OnDeadline) -> String {
     match then {
         OnDeadline::Answer(option) => format!("answered with {:?}", option.as_str()),
@@ -237,7 +237,7 @@ pub fn at_deadline(then: &OnDeadline) -> String {
     }
 }
 
-/// Why a gate counts as passed, where a person said so; one that had passed before a run was imported counts by itself.
+/// Who waived a gate. A gate that had passed before its run was imported was waived by no one.
 fn waived_by(entry: &Entry) -> &'static str {
     match (&entry.event, &entry.actor) {
         (Event::GateWaived { reason: Some(_), .. }, None) => "",
@@ -245,7 +245,7 @@ fn waived_by(entry: &Entry) -> &'static str {
     }
 }
 
-/// What happened to a pipeline, as a sentence.
+/// Describes an event of a pipeline.
 pub fn of_pipeline(pipeline_event: &PipelineEvent) -> String {
     match pipeline_event {
         PipelineEvent::Reviewed(review) => {
@@ -258,8 +258,8 @@ pub fn of_pipeline(pipeline_event: &PipelineEvent) -> String {
             let all: Vec<String> = fixes.chain(notes.cleanup_done.iter().cloned()).map(|note| first_line(&note)).collect();
             format!("noted: {}", listed(all.into_iter()))
         }
-        PipelineEvent::ArtifactsFound { key, paths, .. } if paths.is_empty() => format!("{} left no files behind", key.task),
-        PipelineEvent::ArtifactsFound { key, paths, .. } => format!("{} left {}", key.task, listed(paths.iter().cloned())),
+        PipelineEvent::ArtifactsFound { key, paths, .. } if paths.is_empty() => format!("{} produced no files", key.task),
+        PipelineEvent::ArtifactsFound { key, paths, .. } => format!("{} produced {}", key.task, listed(paths.iter().cloned())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Workflows walked with stub work and stub answers. Nothing of the project is touched.
+//! Dry runs, which walk through a workflow with stub tasks and stub answers. They change nothing in the project.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 use crate::code::Code;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is rehearsed: a workflow, and what its run begins with.
+/// The workflow to dry-run, with its start options and stubs.
 pub struct DryRunInput<'f> {
     pub file: &'f WorkflowFile,
     pub workflow: Workflow,
@@ -23,13 +23,13 @@ pub struct DryRunInput<'f> {
     pub given: BTreeMap<String, StubPlan>,
 }
 
-/// A rehearsal, with the folder that its files lie in until it is dropped.
+/// The result of a dry run. Its temporary directory is removed on drop.
 pub struct DryRun {
     pub result: DryRunReport,
     _folder: tempfile::TempDir,
 }
 
-/// Walks a workflow with stub work and stub answers, in a folder of its own.
+/// Walks through a workflow with stub tasks and stub answers, in a temporary directory.
 pub async fn execute(
     root: &Root,
     config: &Config,
@@ -37,9 +37,9 @@ pub async fn execute(
     halt: &Halt,
     input: DryRunInput<'_>,
 ) -> Result<DryRun, Error> {
-    let folder = tempfile::Builder::new().prefix("lockgate-rehearsal-").tempdir().map_err(|error| {
-        Error::new(Code::Unwritable, format!("no folder can be made in {}: {error}", std::env::temp_dir().display()))
-            .help("a rehearsal writes its files there and removes them; set TMPDIR to a folder that can be written")
+    let folder = tempfile::Builder::new().prefix("lockgate-dry-run-").tempdir().map_err(|error| {
+        Error::new(Code::Unwritable, format!("cannot create a directory in {}: {error}", std::env::temp_dir().display()))
+            .help("a dry run writes temporary files there; set TMPDIR to a writable directory")
     })?;
     let stage = DryRunEnv {
         root: root.clone(),
@@ -57,7 +57,7 @@ pub async fn execute(
     Ok(DryRun { result, _folder: folder })
 }
 
-/// A rehearsal for programs.
+/// A dry run, as JSON.
 #[derive(Serialize)]
 pub struct DryRunView<'r> {
     workflow: &'r str,
@@ -95,7 +95,7 @@ impl<'r> DryRunView<'r> {
     }
 }
 
-/// Answers that were given and never asked for, as they were written.
+/// Preset answers that were never used, as they were written.
 pub fn unused_answers(result: &DryRunReport) -> Vec<String> {
     result.unused_answers.iter().map(|(selector, option)| format!("{selector}={option}")).collect()
 }

@@ -66,13 +66,13 @@ impl Error {
         self
     }
 
-    /// Replaces the code, and puts the position in a file before the message.
+    /// Replaces the code, and prefixes the message with a position in a file.
     #[must_use]
     pub fn placed(self, code: Code, position: &str) -> Self {
         Self { code, message: format!("{position}: {}", self.message), ..self }
     }
 
-    /// What happened, without the suggestions.
+    /// The message, without suggestions.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -82,7 +82,7 @@ impl Error {
         self.code
     }
 
-    /// What to do next, as separate suggestions.
+    /// Suggestions for what to do next.
     pub fn suggestions(&self) -> &[String] {
         &self.help
     }
@@ -259,7 +259,7 @@ impl From<Refusal> for Error {
             Refusal::StaleRevision { .. } => Self::new(Code::StaleRevision, message),
             Refusal::AlreadyAnswered { .. } => Self::new(Code::AlreadyAnswered, message),
             Refusal::RevisionRequired { hold, current } => {
-                let help = format!("look at what it shows, then answer {hold}@{current}; `lockgate inbox` prints the commands");
+                let help = format!("review what it shows, then answer {hold}@{current}; `lockgate inbox` prints the commands");
                 Self::new(Code::RevisionRequired, message).help(help)
             }
             Refusal::OptionNotFound { hold, revision, given, options } => {

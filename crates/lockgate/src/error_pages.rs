@@ -1,32 +1,32 @@
-//! The pages of `docs/errors/`, one for each code.
+//! The pages of `docs/errors/`, one per code.
 
 use crate::code::Code;
 use crate::error::Error;
 use crate::preset_answers::nearest;
 
-/// The page of one code.
+/// The documentation of one error code.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// The code.
+    /// The code, such as `run-not-found`.
     pub code: &'static str,
-    /// The page, as Markdown. Its first line is `# CODE: title`.
+    /// The page as Markdown. Its first line is `# CODE: title`.
     pub text: &'static str,
 }
 
 impl Page {
-    /// The first line without the code.
+    /// The title in the first line, without the code.
     pub fn title(self) -> &'static str {
         let first = self.text.lines().next().unwrap_or_default();
         first.split_once(": ").map_or(first, |(_, title)| title)
     }
 }
 
-/// Finds a page by its code, in any case, also if the code is given as in a message: `error[CODE]:`.
+/// Finds a page by its code, ignoring case. Also accepts the form used in messages, `error[CODE]:`.
 pub fn find(given: &str) -> Result<Page, Error> {
     let bare = given.split_once('[').map_or(given, |(_, rest)| rest);
     let bare = bare.trim_end_matches(':').trim_end_matches(']').trim().to_lowercase().replace(['_', ' '], "-");
     all().find(|page| page.code == bare).ok_or_else(|| {
-        let error = Error::new(Code::UnknownCode, format!("there is no code {given:?}"));
+        let error = Error::new(Code::UnknownCode, format!("no error code {given:?}"));
         match nearest(&bare, all().map(|page| page.code)) {
             Some(meant) => error.help(format!("did you mean `lockgate explain {meant}`?")),
             None => error.help("`lockgate explain` lists all codes"),

@@ -1,5 +1,5 @@
-//! What lies in a project's folder and is needed by nobody any more. Finding it changes nothing; output directories, and all that belongs
-//! to a run that is not finished, are never among it.
+//! Finds files in a project's directory that are no longer needed. Finding them changes nothing. Output directories and the files
+//! of unfinished runs are never reported.
 
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Status;
@@ -15,92 +15,91 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What is younger may be on its way to become something: a run that is just being created, a file that is just being written.
+/// Younger files may belong to a run that is being created or a file that is being written, so they are ignored.
 const YOUNG: Duration = Duration::from_secs(3600);
 
-/// What kind of thing nobody needs.
+/// The kinds of files that are no longer needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GarbageKind {
-    /// The file of a process that drove runs and is gone.
+    /// The lock file of a driver that is dead.
     StaleDriver,
-    /// The lock of an attempt that has ended, of a run that is finished.
+    /// The lock file of an ended attempt in a finished run.
     StaleLock,
     /// Logs and locks of a run that is not in the database.
     OrphanedRun,
-    /// A file that was being written when its writer ended.
+    /// A temporary file whose writer died.
     Unfinished,
-    /// A git worktree, with its branch, that holds no work, of a run that is finished or gone.
+    /// A git worktree, and its branch, without changes, whose run is finished or no longer exists.
     UnusedWorktree,
 }
 
 impl GarbageKind {
-    /// What so many of them are called.
+    /// The description for `count` items.
     pub fn words(self, count: usize) -> &'static str {
         match (self, count) {
             (Self::StaleDriver, 1) => "file of a dead driver",
             (Self::StaleDriver, _) => "files of dead drivers",
             (Self::StaleLock, 1) => "lock file of an ended attempt",
             (Self::StaleLock, _) => "lock files of ended attempts",
-            (Self::OrphanedRun, 1) => "folder of a run that no longer exists",
-            (Self::OrphanedRun, _) => "folders of runs that no longer exist",
-            (Self::Unfinished, 1) => "file that was never finished",
-            (Self::Unfinished, _) => "files that were never finished",
-            (Self::UnusedWorktree, 1) => "worktree without work",
-            (Self::UnusedWorktree, _) => "worktrees without work",
+            (Self::OrphanedRun, 1) => "directory of a run that no longer exists",
+            (Self::OrphanedRun, _) => "directories of runs that no longer exist",
+            (Self::Unfinished, 1) => "incomplete file",
+            (Self::Unfinished, _) => "incomplete files",
+            (Self::UnusedWorktree, 1) => "unused worktree",
+            (Self::UnusedWorktree, _) => "unused worktrees",
         }
     }
 }
 
-/// Something that nobody needs.
+/// A file, directory or worktree that is no longer needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GarbageItem {
-    /// What it is.
+    /// Its kind.
     pub kind: GarbageKind,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How large it is.
+    /// Its size.
     pub bytes: u64,
     removal: Removal,
 }
 
-/// How something is removed.
+/// How an item is removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Removal {
-    /// A file.
     File,
-    /// A file, if its lock can be had.
+    /// Remove the file if its lock is free.
     Lock,
-    /// A folder with all that is in it.
+    /// Remove the directory recursively.
     Tree,
-    /// A folder, if nothing is in it.
+    /// Remove the directory if it is empty.
     Empty,
-    /// A worktree with its branch, if git finds no work in it.
+    /// Remove the worktree and its branch if git finds no work in it.
     Worktree(Box<ExistingWorktree>),
 }
 
-/// What was found.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GarbageScan {
-    /// What nobody needs.
+    /// Items that can be removed.
     pub garbage: Vec<GarbageItem>,
-    /// What stays although its run is gone, because only people know whether they want it.
+    /// Files of runs that no longer exist, which are kept because only a person can tell whether they matter.
     pub kept: Vec<PathBuf>,
-    /// Worktrees that stay although their runs are over, because they hold work.
+    /// Worktrees of finished runs, which are kept because they contain work.
     pub worktrees: Vec<PathBuf>,
 }
 
-/// What the database says of a run.
+/// Whether a run can still continue, according to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLiveness {
-    /// It can go on.
+    /// The run can continue.
     Unfinished,
-    /// Nothing will happen in it any more.
+    /// The run will not continue.
     Finished,
 }
 
 impl RunLiveness {
-    /// What a status means for what lies in the folder. What this release does not know may go on.
+    /// Classifies a status. An unknown one, from a newer release, counts as unfinished.
     pub fn of(status: &OpenEnum<Status>) -> Self {
         match status.known() {
             Some(Status::Complete | Status::Aborted | Status::Cancelled) => Self::Finished,
@@ -109,7 +108,8 @@ impl RunLiveness {
     }
 }
 
-/// Finds what nobody needs. `runs` must have been read after `names`: what is a run by then has a folder before.
+/// Scans for garbage. Read `runs` after `names`: a run's directory is created before its record, so a missing record means that
+/// the run does not exist.
 pub fn find(root: &Root, names: &[OsString], runs: &[(RunId, RunLiveness)], now: SystemTime) -> io::Result<GarbageScan> {
     let mut found = GarbageScan::default();
     let liveness: BTreeMap<OsString, RunLiveness> =
@@ -146,8 +146,8 @@ pub fn find(root: &Root, names: &[OsString], runs: &[(RunId, RunLiveness)], now:
     Ok(found)
 }
 
-/// Finds worktrees that nobody needs: those without work whose run is finished or gone. What holds work stays, and so does the worktree
-/// of a run that can go on, since the sessions of agents are tied to their folders.
+/// Adds worktrees that can be removed: those without work whose run is finished or no longer exists. The worktree of an
+/// unfinished run is kept even without work, since agent sessions are tied to their directory.
 pub fn find_worktrees(
     root: &Root,
     runs: &[(RunId, RunLiveness)],
@@ -155,7 +155,7 @@ pub fn find_worktrees(
     found: &mut GarbageScan,
 ) -> Result<(), GitError> {
     let liveness: BTreeMap<&RunId, RunLiveness> = runs.iter().map(|(run, state)| (run, *state)).collect();
-    // Those of tasks first: they may hang on that of their run.
+    // Tasks' worktrees come first, because they may depend on the worktree of their run.
     for kept in worktree::existing(root, None)?.into_iter().rev() {
         let over = match liveness.get(&kept.run()) {
             Some(RunLiveness::Unfinished) => false,
@@ -171,14 +171,14 @@ pub fn find_worktrees(
     Ok(())
 }
 
-/// The names of the folders of runs.
+/// The names of the directories of runs.
 pub fn run_folders(root: &Root) -> io::Result<Vec<OsString>> {
     let all = entries(&root.folder().join("runs"))?;
     let real = all.into_iter().filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()));
     Ok(real.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect())
 }
 
-/// The locks in a run's folder that somebody holds, with the process that stands in each.
+/// The lock files of a run that are held, with the id of the process recorded in each.
 pub fn held_locks(root: &Root, run: &RunId) -> Vec<(PathBuf, String)> {
     let all = entries(&root.run_dir(run).join("locks")).unwrap_or_default();
     let held = all.into_iter().filter(|path| has_end(path, ".lock") && is_file(path) && !is_free(path));
@@ -191,7 +191,7 @@ pub fn held_locks(root: &Root, run: &RunId) -> Vec<(PathBuf, String)> {
 
 fn orphaned_run(folder: &Path, found: &mut GarbageScan) -> io::Result<()> {
     if entries(&folder.join("locks"))?.iter().any(|path| is_file(path) && !is_free(path)) {
-        // Something of it still lives; `doctor` cannot say whose it is, and whoever ends it can do this again.
+        // A process of the run is still alive. A later scan finds the directory once the process has ended.
         found.kept.push(folder.to_owned());
         return Ok(());
     }
@@ -229,7 +229,7 @@ fn unfinished_files(folder: &Path, now: SystemTime, found: &mut GarbageScan) -> 
     Ok(())
 }
 
-/// Names that we give to what is not complete yet.
+/// Whether Lockgate uses this name for a file that is still being written.
 fn is_unfinished(name: &str) -> bool {
     (name.starts_with(".lockgate-") && name.ends_with(".tmp")) || name.ends_with(".new") || name.contains(".new-")
 }
@@ -244,11 +244,11 @@ fn is_file(path: &Path) -> bool {
 
 fn is_old(path: &Path, now: SystemTime) -> bool {
     let changed = path.symlink_metadata().and_then(|metadata| metadata.modified());
-    // A moment in the future says nothing, so it counts as young.
+    // A modification time in the future is not reliable, so the file counts as young.
     changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age >= YOUNG))
 }
 
-/// Whether nobody holds the lock on a file. What cannot be looked at counts as held.
+/// Whether no process holds the lock on a file. An unreadable file counts as locked.
 fn is_free(path: &Path) -> bool {
     match File::open(path).map(|file| file.try_lock_shared().map_err(|error| (error, file))) {
         Ok(Ok(())) => true,
@@ -285,12 +285,12 @@ impl GarbageScan {
 }
 
 impl GarbageItem {
-    /// Removes it; what is gone already is fine.
+    /// Removes the item. It is not an error if it no longer exists.
     pub fn remove(&self, root: &Root) -> io::Result<()> {
         let removed = match &self.removal {
             Removal::File => fs::remove_file(&self.path),
             Removal::Lock => File::open(&self.path).and_then(|file| {
-                // Held until the name is gone, so that nobody takes it in between.
+                // Hold the lock until the file is removed, so that no other process can take it in between.
                 file.try_lock().map_err(io::Error::from)?;
                 fs::remove_file(&self.path)
             }),
@@ -304,7 +304,7 @@ impl GarbageItem {
         }
     }
 
-    /// Whether it counts when things are counted: parts of a run's folder are one thing.
+    /// Whether the item is counted. The parts of a run's directory count as one.
     pub fn counts(&self) -> bool {
         match self.kind {
             GarbageKind::OrphanedRun => self.path.file_name().is_some_and(|name| name == "logs"),

@@ -1,4 +1,4 @@
-//! Removing what no run needs any more.
+//! Removing files and stored values that no run needs any more.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 use crate::code::Code;
@@ -14,21 +14,21 @@ use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// How many runs are read at a time.
+/// How many runs to read per page.
 const RUNS: usize = 1000;
 
-/// What was removed, or what would be.
+/// What was removed, or would be removed.
 #[derive(Debug)]
 pub struct Collected {
-    /// What was found in the project's directory.
+    /// Files in the project's directory.
     pub found: GarbageScan,
-    /// Stored values without reference.
+    /// Stored values that no run refers to.
     pub values: Unreferenced,
-    /// What could not be looked at or removed.
+    /// Errors from reading or removing files.
     pub errors: Vec<String>,
 }
 
-/// The same for programs.
+/// The result of a garbage collection, as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct CollectedView {
     pub dry_run: bool,
@@ -53,7 +53,7 @@ pub struct ValuesView {
 }
 
 impl CollectedView {
-    /// What was removed, with paths relative to the root.
+    /// Creates the view, with paths relative to the root.
     pub fn of(collected: &Collected, root: &Path, dry_run: bool) -> Self {
         let path = |path: &Path| path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
         let (found, Unreferenced { count, bytes }) = (&collected.found, collected.values);
@@ -70,13 +70,13 @@ impl CollectedView {
 }
 
 impl Project {
-    /// Finds what no run needs. Nothing is removed.
+    /// Finds what could be removed, without removing it.
     pub async fn find_leftovers(&self) -> Result<Collected, Error> {
         let (_, found, errors) = self.look_through().await?;
         Ok(Collected { found, values: self.store().unreferenced_values().await?, errors })
     }
 
-    /// Removes what no run needs.
+    /// Removes everything that no run needs.
     pub async fn collect_garbage(&self, caller: &Caller) -> Result<Collected, Error> {
         self.must_be_outside_tasks(caller, "remove what no run needs").await?;
         let (standings, found, mut errors) = self.look_through().await?;
@@ -88,7 +88,7 @@ impl Project {
         }
         let finished = |run: &RunId| standings.iter().any(|(known, standing)| known == run && *standing == RunLiveness::Finished);
         if let Err(error) = forget_runs(self.root.dir(), finished, true) {
-            // Outside git there are no snapshots either.
+            // Outside a git repository there are no snapshots.
             tracing::debug!(%error, "snapshots of tasks are not removed");
         }
         Ok(Collected { found, values, errors })
@@ -96,11 +96,11 @@ impl Project {
 
     async fn look_through(&self) -> Result<(Vec<(RunId, RunLiveness)>, GarbageScan, Vec<String>), Error> {
         let unreadable = |error: io::Error| {
-            let message = format!("{} cannot be looked through: {error}", self.root.folder().display());
-            Error::new(Code::Unwritable, message).help("make it readable and writable for you")
+            let message = format!("{} cannot be read: {error}", self.root.folder().display());
+            Error::new(Code::Unwritable, message).help("make it readable and writable for your user")
         };
-        // In this order: a run that is created meanwhile is not taken for one that is gone. (And by scanning: a list of runs clears dead
-        // drivers away by itself, so that nothing could be said of them.)
+        // Read the directories before the runs, so that a run that is created in between does not look orphaned. `scan_runs` is
+        // used because listing runs would remove the files of dead drivers as a side effect, and they could not be reported.
         let names = garbage::run_folders(&self.root).map_err(unreadable)?;
         let (mut standings, mut after) = (Vec::new(), None);
         loop {
@@ -111,7 +111,7 @@ impl Project {
         }
         let mut found = garbage::find(&self.root, &names, &standings, SystemTime::now()).map_err(unreadable)?;
         let looked = garbage::find_worktrees(&self.root, &standings, SystemTime::now(), &mut found);
-        let errors = looked.err().map(|why| format!("worktrees cannot be looked at: {why}")).into_iter().collect();
+        let errors = looked.err().map(|why| format!("worktrees cannot be listed: {why}")).into_iter().collect();
         Ok((standings, found, errors))
     }
 }

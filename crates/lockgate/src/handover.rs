@@ -1,4 +1,4 @@
-//! Where a run stands, in the blocks of the checkpoint protocol: for whoever started it, and for an agent that goes on.
+//! The blocks of the checkpoint protocol: one that tells the caller where a run waits, and one with which an agent continues.
 
 use crate::error::Error;
 use crate::project::Project;
@@ -15,17 +15,17 @@ use lockgate_formats::continuation::{Answered, Continuation};
 use lockgate_runner::load::load;
 use std::collections::BTreeMap;
 
-/// How many commits are read at once.
+/// How many commits to read per page.
 const COMMITS: usize = 1000;
 
-/// What a history says of the tasks that are done.
+/// The finished tasks of a run, according to its history.
 #[derive(Default)]
 pub struct Done {
     by_address: BTreeMap<String, (Option<String>, Vec<String>)>,
 }
 
 impl Done {
-    /// Reads the history of a run, with its state.
+    /// Reads the history and the state of a run.
     pub async fn of(project: &Project, run: &RunId) -> Result<(Self, Run), Error> {
         let state = load(project.store(), run).await?;
         let mut done = Self::default();
@@ -51,7 +51,7 @@ impl Done {
         }
     }
 
-    /// The tasks that are done, numbered as the workflow lists them.
+    /// The finished tasks, numbered in workflow order.
     fn completed(&self, run: &Run) -> Vec<CompletedTask> {
         let mut completed = Vec::new();
         for (number, phase, task) in numbered(run) {
@@ -73,7 +73,7 @@ fn numbered(run: &Run) -> impl Iterator<Item = (usize, &Phase, &str)> {
     tasks.enumerate().map(|(index, (phase, task))| (index + 1, phase, task))
 }
 
-/// The number and name of the task that a hold is about; of the phase where it is about that.
+/// The number and name of the task that a hold or decision concerns, or those of its phase.
 fn current(run: &Run, hold: Option<&Hold>, decision: Option<&Decision>) -> (String, String) {
     let addresses = hold.map(|hold| hold.scope.addresses()).unwrap_or_default();
     let asked = addresses.first().cloned().or_else(|| decision.and_then(|decision| decision.task.as_ref()).map(address));
@@ -89,7 +89,7 @@ fn current(run: &Run, hold: Option<&Hold>, decision: Option<&Decision>) -> (Stri
     }
 }
 
-/// The block that says where a run waits.
+/// The block that describes the oldest open hold of a run.
 pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
     let hold = run.open_holds().into_iter().next()?;
     let (number, name) = current(run, Some(hold), None);
@@ -104,7 +104,7 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
     };
     let (counted, total) = run.progress();
     let mut completed = done.completed(run);
-    // What an agent of a task that is under way has done within it stands behind all that is done.
+    // An agent that paused within its task lists its own subtasks after the finished tasks of the run.
     if let Some(Topic::Handover(inner)) = hold.asked.as_ref().map(|asked| &asked.topic) {
         completed.extend(
             inner.completed.iter().map(|task| CompletedTask { number: format!("{number}.{}", task.number), ..task.clone() }),
@@ -138,12 +138,12 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
         current: CurrentTask { number, name, status, blocked_by: crate::phrases::first_line(&hold.prompt) },
         details: format!("{}{notes}", details.trim_end()),
         awaiting,
-        // The text lists them already.
+        // The details already list the options.
         options: Vec::new(),
     })
 }
 
-/// The block with which an agent goes on after the last answer.
+/// The block with which an agent continues after the latest answer.
 pub fn continuation(done: &Done, run: &Run) -> Option<Continuation> {
     let decision = run.decisions.iter().rfind(|decision| !decision.void && decision.checkpoint)?;
     let (number, name) = current(run, None, Some(decision));

@@ -1,4 +1,4 @@
-//! The history of a run: its events as they were committed, for programs and for people.
+//! The history of a run: its committed events, as JSON and for display.
 
 use crate::error::Error;
 use lockgate_engine::digest::Digest;
@@ -10,33 +10,33 @@ use lockgate_runner::load::apply;
 use lockgate_store::Store;
 use serde_json::{Map, Value, json};
 
-/// How many commits are read at a time.
+/// How many commits to read per page.
 const COMMITS: usize = 1000;
 
-/// How many commits before the present [`recent`] reads.
+/// How many commits [`recent`] looks back.
 const RECENT: u64 = 64;
 
-/// A commit of a history.
+/// A commit in the history of a run.
 #[derive(Clone, Debug)]
 pub struct Committed {
-    /// Its number, counted from 1.
+    /// The number of the commit, from 1.
     pub version: u64,
-    /// The number of its first event, counted from 1.
+    /// The number of its first event, from 1.
     pub first_seq: u64,
-    /// Its hash, which covers the commits before it.
+    /// The hash of the commit, which also covers all commits before it.
     pub hash: Digest,
     /// Its events.
     pub entries: Vec<Entry>,
 }
 
 impl Committed {
-    /// Its events with their numbers.
+    /// The events with their numbers.
     pub fn numbered(&self) -> impl Iterator<Item = (u64, &Entry)> {
         (self.first_seq..).zip(&self.entries)
     }
 }
 
-/// Reads a history from where it was read last.
+/// Reads a history incrementally.
 pub struct History<'s> {
     store: &'s dyn Store,
     run: RunId,
@@ -44,17 +44,17 @@ pub struct History<'s> {
 }
 
 impl<'s> History<'s> {
-    /// The whole history of a run.
+    /// Reads the whole history of a run.
     pub fn of(store: &'s dyn Store, run: &RunId) -> Self {
         Self::after(store, run, 0)
     }
 
-    /// What was committed after this version.
+    /// Reads the commits after a version.
     pub fn after(store: &'s dyn Store, run: &RunId, version: u64) -> Self {
         Self { store, run: run.clone(), after: version }
     }
 
-    /// The next commits; none when the history has been read to its present end, which may grow.
+    /// Returns the next commits. The result is empty at the current end of the history, which may grow.
     pub async fn next(&mut self) -> Result<Vec<Committed>, Error> {
         let commits = self.store.commits(&self.run, self.after, COMMITS).await?;
         let mut opened = Vec::with_capacity(commits.len());
@@ -68,13 +68,13 @@ impl<'s> History<'s> {
     }
 }
 
-/// The events that were committed shortly before the version of a state.
+/// Returns the events of the last commits before the version of a state.
 pub async fn recent(store: &dyn Store, state: &Run) -> Result<Vec<Entry>, Error> {
     let commits = store.commits(&state.id, state.version.saturating_sub(RECENT), COMMITS).await?;
     Ok(commits.iter().filter_map(|sealed| sealed.open().ok()).flat_map(|commit| commit.entries).collect())
 }
 
-/// Brings a state up to what the store holds, commit by commit.
+/// Applies new commits from the store to a state, and calls `heard` after each.
 pub async fn catch_up(store: &dyn Store, state: &mut Run, heard: &mut dyn FnMut(&Run, &[Entry])) -> Result<(), Error> {
     loop {
         let commits = store.commits(&state.id, state.version, COMMITS).await?;
@@ -89,7 +89,7 @@ pub async fn catch_up(store: &dyn Store, state: &mut Run, heard: &mut dyn FnMut(
     }
 }
 
-/// An event for programs: its number, when, what, by whom, and its own fields, with absent ones left out.
+/// An event as JSON: its number, time, type, actor and own fields. Absent fields are omitted.
 pub fn event_json(seq: u64, entry: &Entry, hash: Digest) -> Value {
     let (kind, own) = event(entry);
     let actor = entry.actor.as_deref().cloned().unwrap_or_else(Actor::driver);
@@ -103,7 +103,7 @@ pub fn event_json(seq: u64, entry: &Entry, hash: Digest) -> Value {
     line
 }
 
-/// The kind of an event and its own fields, with absent ones left out.
+/// The type of an event and its own fields. Absent fields are omitted.
 fn event(entry: &Entry) -> (String, Map<String, Value>) {
     let (kind, fields) = match serde_json::to_value(&entry.event) {
         Ok(Value::String(kind)) => (kind, Value::Null),
@@ -114,7 +114,7 @@ fn event(entry: &Entry) -> (String, Map<String, Value>) {
     if let Value::Object(fields) = without_absent(fields) {
         for (name, value) in fields {
             match value {
-                // Which task it is about is listed next to the other fields, not below them.
+                // The fields of the task key are flattened into the event.
                 Value::Object(key) if name == "key" => own.extend(key),
                 value => {
                     own.insert(name, value);
@@ -127,7 +127,7 @@ fn event(entry: &Entry) -> (String, Map<String, Value>) {
 
 fn without_absent(value: Value) -> Value {
     match value {
-        // A value that is part of the event is shown as the value that it is.
+        // An inlined value is shown as the value itself.
         Value::Object(fields) if fields.len() == 1 && fields.get("inline").is_some_and(Value::is_string) => {
             fields["inline"].as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
         }

@@ -3,7 +3,7 @@
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
 
-/// How long something took or waits, in the one or two units that matter.
+/// Formats a duration in its one or two largest units.
 pub fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -15,7 +15,7 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
-/// How long something has been going on, in whole seconds and so short that it fits into a narrow column.
+/// Formats a running duration in whole seconds, short enough for a narrow column.
 pub fn elapsed(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -61,18 +61,21 @@ mod tests {
 
     #[test]
     fn durations_are_printed_in_fitting_units() {
-        let told = |millis| duration(Duration::from_millis(millis));
-        assert_eq!(told(7), "7 ms");
-        assert_eq!(told(1_230), "1.2 s");
-        assert_eq!(told(61_000), "1m 1s");
-        assert_eq!(told(3_600_000), "1h 0m");
-        assert_eq!(told(90_000_000), "1d 1h");
+        let printed = |millis| duration(Duration::from_millis(millis));
+        assert_eq!(printed(7), "7 ms");
+        assert_eq!(printed(1_230), "1.2 s");
+        assert_eq!(printed(61_000), "1m 1s");
+        assert_eq!(printed(3_600_000), "1h 0m");
+        assert_eq!(printed(90_000_000), "1d 1h");
     }
 
     #[test]
     fn running_durations_are_printed_in_whole_seconds_and_a_narrow_column() {
-        let told = |seconds| elapsed(Duration::from_secs(seconds));
-        assert_eq!([told(0), told(59), told(61), told(3_660), told(90_000)], ["0s", "59s", "1m 01s", "1h 01m", "1d 01h"]);
-        assert!([59, 3_599, 86_399, 8_639_999, u64::MAX].into_iter().all(|seconds| told(seconds).len() <= 7));
+        let printed = |seconds| elapsed(Duration::from_secs(seconds));
+        assert_eq!(
+            [printed(0), printed(59), printed(61), printed(3_660), printed(90_000)],
+            ["0s", "59s", "1m 01s", "1h 01m", "1d 01h"]
+        );
+        assert!([59, 3_599, 86_399, 8_639_999, u64::MAX].into_iter().all(|seconds| printed(seconds).len() <= 7));
     }
 }

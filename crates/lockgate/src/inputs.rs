@@ -1,4 +1,4 @@
-//! The values that a workflow wants when a run starts.
+//! The inputs of a workflow, whose values are set when a run starts.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -6,7 +6,7 @@ use lockgate_engine::spec::workflow::{Input, InputKind, Workflow};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Checks the values that were given, and adds the defaults of those that were not. Gives the required inputs that have no value yet.
+/// Checks the given values and fills in defaults. Returns the required inputs that still have no value.
 pub fn complete<'w>(given: &mut BTreeMap<String, Value>, workflow: &'w Workflow) -> Result<Vec<(&'w String, &'w Input)>, Error> {
     let mut missing = Vec::new();
     for (name, input) in &workflow.inputs {
@@ -30,7 +30,7 @@ fn wrong(name: &str, why: &str) -> Error {
     Error::new(Code::InvalidInput, format!("the input `{name}` {why}"))
 }
 
-/// The error for a required input without a value.
+/// The error for a missing required input.
 pub fn missing(name: &str, input: &Input) -> Error {
     let about = input.description.as_deref().map(|about| format!(" ({about})")).unwrap_or_default();
     let error = Error::new(Code::InvalidInput, format!("the workflow needs the input `{name}`{about}"));
@@ -40,7 +40,7 @@ pub fn missing(name: &str, input: &Input) -> Error {
     }
 }
 
-/// What values of a kind look like, where that needs words.
+/// Describes valid values of an input kind, unless the kind is obvious.
 pub fn kind(kind: &InputKind) -> Option<String> {
     match kind {
         InputKind::String => None,
@@ -51,8 +51,8 @@ pub fn kind(kind: &InputKind) -> Option<String> {
     }
 }
 
-/// Warnings about values that no input or variable asks for. They are probably misspelt, but a workflow may use them in a way that
-/// cannot be seen.
+/// Warnings about values that no input or variable declares. They are probably misspelled, but the workflow may still use them in
+/// an expression.
 pub fn unknown_vars(given: &BTreeMap<String, Value>, workflow: &Workflow) -> Vec<String> {
     let near = |name: &str| {
         let likeness = |known: &str| strsim::normalized_damerau_levenshtein(name, known);

@@ -1,8 +1,8 @@
 //! Runs workflows of agents and commands, stops them where people decide, and never loses a step.
 //!
-//! This crate is Lockgate without its command line: it prints nothing, asks nothing at a terminal, and returns typed errors with the
-//! codes that `docs/errors/` explains. The program `lockgate` is built on it, and the two can work on the same project at the same time:
-//! what one starts, the other can drive, show and answer.
+//! This crate is Lockgate without its command line. It prints nothing, never prompts, and returns typed errors whose codes are
+//! explained in `docs/errors/`. The `lockgate` program is built on it, and your program and `lockgate` can work on the same
+//! project at the same time: each can drive, show and answer the runs that the other started.
 //!
 //! ```
 //! use lockgate::answer::Answer;
@@ -32,16 +32,16 @@
 //!       - { id: upload, run: echo shipped }
 //! ")?;
 //!
-//! // Open the project, and drive its runs in the background of this process.
+//! // Open the project and drive its runs in the background of this process.
 //! let project = Project::open_or_create(dir, Options::default())?;
 //! let worker = Worker::start(&project, 8, Arc::new(()));
 //!
-//! // Start a run, and wait until it asks.
+//! // Start a run and wait for its first question.
 //! let ada = project.person("ada");
 //! let run = project.start(&dir.join("release.yaml"), Start::default(), ada.clone()).await?;
 //! let hold = project.next_hold(&run).await?.expect("the run asks before it ships");
 //!
-//! // Answer, and the run continues where it stopped.
+//! // Answer it, and the run continues.
 //! project.answer(&hold, Answer::new("Ship").seen(hold.revision), ada).await?;
 //! assert_eq!(project.wait(&run).await?, RunStatus::Complete);
 //!
@@ -50,26 +50,26 @@
 //! # }
 //! ```
 //!
-//! | module | what it does |
+//! | module | contents |
 //! | --- | --- |
-//! | [`project`], [`authority`] | open a project; who calls, and who may decide |
-//! | [`workflow_file`], [`validate`], [`start`], [`inputs`], [`preset_answers`] | from a workflow file to a run |
-//! | [`worker`], [`background`], [`resume`], [`wait`] | drive runs, continue them, wait for them |
-//! | [`answer`], [`change`], [`step`], [`cancel`], [`deadlines`] | what people, and the clock, decide about a run |
-//! | [`select`] | the run, hold or task that a name means |
-//! | [`lists`], [`why`] | all runs, all that waits for a person, and what a run waits for |
-//! | [`run_status`], [`view`], [`summary`], [`graph`] | what a run looks like |
-//! | [`history`], [`describe`], [`notifications`], [`logs`] | what happened in it, and what its tasks printed |
-//! | [`notice`] | what people are told through the channels of the settings |
-//! | [`pipeline`], [`plan_summaries`], [`handover`] | what pipelines, plans and agents' checkpoints add |
-//! | [`definition`] | workflow files that changed since a run started |
-//! | [`dry_run`], [`cases`] | dry runs, and tests of workflows |
-//! | [`worktrees`], [`garbage`], [`gc`] | what runs leave behind |
-//! | [`backup`], [`verify`] | copies of the database, and whether it is as it was written |
-//! | [`script_worker`] | the processes that evaluate scripts |
-//! | [`error`], [`code`], [`error_pages`] | what can go wrong |
-//! | [`engine`], [`formats`], [`runner`], [`store`] | the crates below, whose types appear in signatures |
-//! | [`phrases`], [`human_time`], [`sanitize`] | wording that views share; text that cannot control a terminal |
+//! | [`project`], [`authority`] | opening a project; callers and what they may decide |
+//! | [`workflow_file`], [`validate`], [`start`], [`inputs`], [`preset_answers`] | reading a workflow file and starting a run |
+//! | [`worker`], [`background`], [`resume`], [`wait`] | driving, resuming and awaiting runs |
+//! | [`answer`], [`change`], [`step`], [`cancel`], [`deadlines`] | decisions about a run, by people and by timers |
+//! | [`select`] | resolving the name of a run, hold or task |
+//! | [`lists`], [`why`] | lists of runs and open holds; the reason why a run waits |
+//! | [`run_status`], [`view`], [`summary`], [`graph`] | the state of a run, as JSON, Markdown and diagrams |
+//! | [`history`], [`describe`], [`notifications`], [`logs`] | events of a run, and the output of its tasks |
+//! | [`notice`] | notifications of people through configured channels |
+//! | [`pipeline`], [`plan_summaries`], [`handover`] | pipelines, plans and checkpoints of agents |
+//! | [`definition`] | detecting workflow files that changed after a run started |
+//! | [`dry_run`], [`cases`] | dry runs and workflow tests |
+//! | [`worktrees`], [`garbage`], [`gc`] | worktrees, and removing files that are no longer needed |
+//! | [`backup`], [`verify`] | backups and integrity checks of the database |
+//! | [`script_worker`] | processes that evaluate scripts |
+//! | [`error`], [`code`], [`error_pages`] | errors, their codes and their documentation |
+//! | [`engine`], [`formats`], [`runner`], [`store`] | the underlying crates, whose types appear in signatures |
+//! | [`phrases`], [`human_time`], [`sanitize`] | shared wording, and text that is safe to print to a terminal |
 
 #![warn(missing_docs)]
 

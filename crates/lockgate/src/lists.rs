@@ -1,4 +1,4 @@
-//! Lists: all runs, and all holds that wait for a person.
+//! Lists of runs and of open holds.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 use crate::error::Error;
@@ -13,12 +13,12 @@ use lockgate_runner::load::load;
 use lockgate_store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
 use serde::Serialize;
 
-/// A part of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<T> {
-    /// Its lines.
+    /// The entries.
     pub lines: Vec<T>,
-    /// Whether there are more behind them.
+    /// Whether the list continues after this page.
     pub more: bool,
 }
 
@@ -30,7 +30,7 @@ impl<T> Part<T> {
     }
 }
 
-/// One more than is shown is read, so that it is known whether there are more.
+/// Reads one entry more than is shown, to learn whether the list continues.
 fn page(limit: usize, after: Option<Cursor>) -> Page {
     Page { after, limit: limit.saturating_add(1) }
 }
@@ -64,7 +64,7 @@ impl RunLine {
     }
 }
 
-/// A hold with the run that it belongs to.
+/// An open hold and its run.
 #[derive(Clone, Debug, Serialize)]
 pub struct HoldLine {
     pub run: RunId,
@@ -82,7 +82,7 @@ impl HoldLine {
 }
 
 impl Project {
-    /// All runs, newest first: at most so many, after the run that the part before ended with.
+    /// Lists runs, newest first: at most `limit`, after the run that ended the previous page.
     pub async fn runs(&self, limit: usize, after: Option<&str>) -> Result<Part<RunLine>, Error> {
         let after = match after {
             Some(run) => Some(select::run_or_ended(self.store(), run).await?.cursor),
@@ -92,7 +92,7 @@ impl Project {
         Ok(Part::cut(listed, limit, RunLine::of))
     }
 
-    /// All holds that wait for a person, the oldest first: at most so many, after the hold that the part before ended with.
+    /// Lists open holds, oldest first: at most `limit`, after the hold that ended the previous page.
     pub async fn inbox(&self, limit: usize, after: Option<&str>) -> Result<Part<HoldLine>, Error> {
         let after = match after {
             Some(hold) => Some(select::hold(self.store(), &select::hold_name(hold)?).await?.cursor),
@@ -102,7 +102,8 @@ impl Project {
         Ok(Part::cut(listed, limit, HoldLine::of))
     }
 
-    /// Whether a run continues by itself once its holds are answered: a process drives it, or it was left to workers.
+    /// Whether a run continues without further commands once its holds are answered, because a process drives it or it is
+    /// detached.
     pub async fn continues_by_itself(&self, run: &RunId) -> Result<bool, Error> {
         Ok(self.store().driver_of(run).await?.is_some() || load(self.store(), run).await?.detached)
     }

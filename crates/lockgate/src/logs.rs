@@ -1,4 +1,4 @@
-//! What tasks and gates printed: their attempts, and the files that keep their output.
+//! The output of tasks and gates: their attempts and log files.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -20,36 +20,36 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// How much of a log is read at a time.
+/// How many bytes of a log to read at a time.
 const PIECE: usize = 64 * 1024;
 
-/// How much of the end of a log [`last_line`] reads.
+/// How many bytes from the end of a log [`last_line`] reads.
 const END_OF_A_LOG: u64 = 4096;
 
 /// How many attempts an error lists.
 const LISTED: usize = 10;
 
-/// An attempt of a task or gate, as the history knows it.
+/// An attempt of a task or gate, according to the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Attempt {
-    /// The execution of its phase, counted from 1.
+    /// The execution of its phase, from 1.
     pub iteration: u32,
-    /// Its number in that execution, counted from 1.
+    /// The number within that execution, from 1.
     pub attempt: u32,
-    /// When it started.
+    /// When the attempt started.
     pub started_at: Timestamp,
-    /// What became of it.
+    /// The status of the attempt.
     pub status: StepStatus,
 }
 
-/// Whether an attempt still prints.
+/// Whether an attempt still writes output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Printing {
-    /// It runs, and what it prints is kept.
+    /// It is running, and its output is recorded.
     Yes,
     /// It has ended.
     Ended,
-    /// It runs as far as the history says, but no process drives the run, so nothing more is kept.
+    /// It is running according to the history, but no process drives the run, so no more output is recorded.
     NotDriven,
 }
 
@@ -86,7 +86,7 @@ impl Project {
         Ok(attempts)
     }
 
-    /// The file that keeps what an attempt of a task or gate printed.
+    /// The log file of an attempt.
     pub fn log_file(&self, run: &RunId, key: &StepKey, attempt: u32) -> PathBuf {
         let step = match key {
             StepKey::Task(key) => Step::Task(key),
@@ -95,7 +95,7 @@ impl Project {
         self.root.log_file(run, step, attempt)
     }
 
-    /// Whether an attempt still prints. Brings the state of its run up to date.
+    /// Whether an attempt still writes output. Also updates the state of the run.
     pub async fn is_printing(&self, state: &mut Run, step: &StepName, attempt: &Attempt) -> Result<Printing, Error> {
         let interrupted = run_status(self.store(), &state.id).await?.is_interrupted();
         catch_up(self.store(), state).await?;
@@ -137,7 +137,7 @@ fn step_attempt(kind: &Kind<'_>) -> Option<(StepName, u32, u32, StepStatus)> {
     Some((name, step.iteration(), attempt, status))
 }
 
-/// The attempt that is meant: the last one, unless an attempt or an execution of its phase is named.
+/// Selects an attempt: the latest one, unless an attempt or an execution of the phase is given.
 pub fn choose<'a>(
     attempts: &'a [Attempt],
     step: &StepName,
@@ -167,19 +167,19 @@ pub fn choose<'a>(
     })
 }
 
-/// A log that may still grow, or not be there yet.
+/// A log file that may still grow, or may not exist yet.
 pub struct Log {
     path: PathBuf,
     file: Option<File>,
 }
 
 impl Log {
-    /// The log in this file, from its start.
+    /// Opens a log file at its start.
     pub fn new(path: PathBuf) -> Self {
         Self { path, file: None }
     }
 
-    /// Gives what was written since the last time.
+    /// Passes on the bytes that were written since the last call.
     pub fn read(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
         self.read_on(take)
             .map_err(|error| Error::new(Code::UnreadableLog, format!("the log {} cannot be read: {error}", self.path.display())))

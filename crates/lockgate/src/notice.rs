@@ -1,4 +1,4 @@
-//! Notices: what people are told through the channels of `notify` in the settings, as JSON.
+//! Notices: messages to people, as JSON, for the channels under `notify` in the settings.
 
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
@@ -13,10 +13,10 @@ use lockgate_engine::time::Timestamp;
 use serde::Serialize;
 use std::path::Path;
 
-/// What a channel delivers.
+/// The message that a channel delivers.
 #[derive(Clone, Debug, Serialize)]
 pub struct NoticeView {
-    /// The same however often the notice is delivered.
+    /// Identifies the notice. It stays the same if the notice is delivered again.
     pub id: String,
     #[serde(rename = "type")]
     pub kind: OpenEnum<NoticeKind>,
@@ -35,18 +35,18 @@ pub struct NoticeView {
     pub hold: Option<HoldView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerView>,
-    /// What has changed in what a reopened hold shows.
+    /// Changes in the content of a reopened hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
     /// Why the run failed or was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The commands that move the run, to be pasted into a shell anywhere on this machine.
+    /// Commands to answer or resume the run, which work in any directory of this machine.
     pub commands: Vec<String>,
 }
 
 impl NoticeView {
-    /// What a notice of a run in this directory looks like.
+    /// Creates the view of a notice. `root` is the project's directory.
     pub fn of(id: &NoticeId, notice: &Notice, root: &Path) -> Self {
         let Notice { kind, at, workflow, feature, status, phase, hold, answer, differences, reason } = notice.clone();
         let hold = hold.map(HoldView::listed);
@@ -84,7 +84,7 @@ impl NoticeView {
         view
     }
 
-    /// The JSON text that a channel delivers, on one line.
+    /// The JSON text that a channel delivers, on a single line.
     pub fn json(&self) -> String {
         sanitize::json(serde_json::to_string(self).expect("notices always have a JSON form"))
     }
@@ -121,15 +121,15 @@ impl NoticeView {
     }
 }
 
-/// A command of this program that works in any directory.
+/// Adds `--root`, so that the command works in any directory.
 fn anywhere(command: &str, root: &Path) -> String {
     let root = shell_word(&root.display().to_string());
     command.replacen("lockgate ", &format!("lockgate --root {root} "), 1)
 }
 
 impl Project {
-    /// Waits until every notice that is due was tried once, and not longer than one delivery may take. A program calls it before it ends;
-    /// what it leaves undelivered, the next process delivers.
+    /// Waits until each notice that is due has been attempted once, but no longer than one delivery may take. Call it before your
+    /// program exits; the next process delivers the rest.
     pub async fn settle_notices(&self) {
         if let Some(courier) = self.runtime.perform.courier() {
             courier.settle().await;

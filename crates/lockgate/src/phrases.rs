@@ -8,21 +8,21 @@ use lockgate_engine::run::command::{Actor, Channel};
 use lockgate_engine::run::event::{AttemptReason, Requester};
 use lockgate_engine::words::counted;
 
-/// Why there is another attempt.
+/// Why a task is attempted again.
 pub fn again(reason: AttemptReason, attempt: u32) -> String {
     match reason {
         AttemptReason::First => String::new(),
-        AttemptReason::Retry => format!(" (attempt {attempt}: the last one failed)"),
-        AttemptReason::Interrupted => format!(" (attempt {attempt}: the last one was cut off)"),
-        AttemptReason::Auth => format!(" (attempt {attempt}: the last one lacked a login)"),
+        AttemptReason::Retry => format!(" (attempt {attempt}: the previous one failed)"),
+        AttemptReason::Interrupted => format!(" (attempt {attempt}: the previous one was interrupted)"),
+        AttemptReason::Auth => format!(" (attempt {attempt}: the previous one required a login)"),
         AttemptReason::Feedback => format!(" (attempt {attempt}: with feedback)"),
-        AttemptReason::Until => format!(" (attempt {attempt}: once more)"),
+        AttemptReason::Until => format!(" (attempt {attempt}: `until` not met)"),
         AttemptReason::Answered => format!(" (attempt {attempt}: with the answer)"),
         AttemptReason::Budget => format!(" (attempt {attempt}: with more budget)"),
     }
 }
 
-/// What an agent used, as far as it said so.
+/// The reported usage of an agent.
 pub fn used(report: &AgentReport) -> String {
     let tokens = report.usage.tokens().map(|tokens| counted(tokens, "token"));
     let cost = report.usage.cost_micros.map(|micros| format!("${:.2}", micros as f64 / 1_000_000.0));
@@ -30,7 +30,7 @@ pub fn used(report: &AgentReport) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
-/// Whose script asks an agent.
+/// The address of the script that queries an agent.
 pub fn asker(requester: &Requester) -> String {
     match requester {
         Requester::Task(key) => key.address(),
@@ -38,7 +38,7 @@ pub fn asker(requester: &Requester) -> String {
     }
 }
 
-/// The first line of a text, as one that is shown.
+/// The first line of a text, safe to print to a terminal.
 pub fn first_line(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
@@ -51,7 +51,7 @@ pub fn by(actor: Option<&Actor>) -> String {
     actor.map_or_else(|| "lockgate".to_owned(), |actor| by_channel(&actor.name, actor.channel))
 }
 
-/// Who did something, by name, and through which channel.
+/// Like [`by`], for a name.
 pub fn by_channel(name: &str, channel: Channel) -> String {
     let channel = match channel {
         Channel::Prompt => "at the prompt",
@@ -60,8 +60,8 @@ pub fn by_channel(name: &str, channel: Channel) -> String {
         Channel::Preset => "in advance",
         Channel::Driver => "by itself",
         Channel::Policy => "without a person",
-        Channel::Default => "as nobody has to wait",
-        Channel::Deadline => "as nobody answered in time",
+        Channel::Default => "as no answer is required",
+        Channel::Deadline => "as no one answered in time",
     };
     format!("{} {channel}", sanitize::line(name))
 }

@@ -1,4 +1,4 @@
-//! What is left beside plans when they are done: a summary of each, made from the history.
+//! Summaries of plans, written next to each plan when its run is complete.
 
 use crate::error::Error;
 use crate::summary::{self, Summary, plan};
@@ -16,35 +16,35 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum SummaryError {
     /// The history cannot be read.
-    #[error("the summaries of the plans cannot be made: {}", .0.message())]
+    #[error("the summaries of the plans cannot be generated: {}", .0.message())]
     History(Error),
-    /// The file is not one of Lockgate's.
-    #[error("{path} was not written by Lockgate and stays as it is; `lockgate summary {run}` tells the rest")]
+    /// The file exists and was not written by Lockgate.
+    #[error("{path} was not written by Lockgate and is not overwritten; see `lockgate summary {run}`")]
     NotOurs {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// The run.
+        /// The run whose plan it would summarize.
         run: RunId,
     },
     /// The file cannot be written.
     #[error("{path} cannot be written: {error}")]
     Unwritable {
-        /// The file.
+        /// The path of the file.
         path: String,
-        /// Why.
+        /// The error of the operating system.
         error: std::io::Error,
     },
-    /// The directory that it belongs into is missing.
-    #[error("the summary of plan {plan} has no place: {} is no folder", path.display())]
+    /// The directory of the file does not exist.
+    #[error("the summary of plan {plan} cannot be written: the directory of {} does not exist", path.display())]
     NoDirectory {
-        /// The plan.
+        /// The id of the plan.
         plan: String,
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
 }
 
-/// Writes the summary of each plan of a run that is complete; gives the paths as people name them. What is there and is the same stays.
+/// Writes the summaries of a complete run and returns their paths, as shown to people. An identical file is left alone.
 pub async fn write_summaries(runtime: &Runtime, root: &Root, run: &Run) -> Vec<Result<String, SummaryError>> {
     if run.workflow.plans.is_empty() || run.end != Some(End::Complete) {
         return Vec::new();
@@ -73,16 +73,16 @@ fn write(root: &Path, summary: &Summary, run: &Run, part: &PlanPart) -> Result<S
     }
 }
 
-/// Where the summary of a plan goes: where it says, when that folder is there; else beside it.
+/// The path of a summary: the one that the plan specifies, if its directory exists, otherwise next to the plan.
 fn place(root: &Path, run: &Run, part: &PlanPart) -> Result<(String, PathBuf), SummaryError> {
     let named = part.summary.as_deref().map(Path::new).filter(|path| stays_within(root, path));
-    let beside = || {
+    let next_to_plan = || {
         let first = run.files.first().map(|file| PathBuf::from(&file.path)).unwrap_or_default();
         let plan = part.file.as_ref().map_or(first.clone(), |file| first.join(file));
         let folder = plan.parent().map(Path::to_path_buf).unwrap_or_default();
         folder.join(format!("{}-SUMMARY.md", part.id))
     };
-    let path = named.map_or_else(beside, Path::to_path_buf);
+    let path = named.map_or_else(next_to_plan, Path::to_path_buf);
     let whole = root.join(&path);
     match whole.parent() {
         Some(folder) if folder.is_dir() => Ok((path.to_string_lossy().into_owned(), whole)),
@@ -90,7 +90,7 @@ fn place(root: &Path, run: &Run, part: &PlanPart) -> Result<(String, PathBuf), S
     }
 }
 
-/// Whether the folder of a path is there, and under the root whatever links lead to.
+/// Whether the directory of a path exists and is inside the root, even after resolving symbolic links.
 fn stays_within(root: &Path, path: &Path) -> bool {
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     let folder = root.join(path).parent().and_then(|folder| folder.canonicalize().ok());
@@ -98,7 +98,7 @@ fn stays_within(root: &Path, path: &Path) -> bool {
     is_plain && folder.zip(root).is_some_and(|(folder, root)| folder.starts_with(root))
 }
 
-/// Nothing but a commit is ever given to git.
+/// Makes sure that only commit ids are passed to git.
 fn is_commit(text: &str) -> bool {
     (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! Answers given in advance, checked against the workflow before anything runs.
+//! Preset answers, which are checked against the workflow before anything runs.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -16,14 +16,14 @@ use lockgate_engine::spec::workflow::{Phase, Task, Work, Workflow};
 use std::io::Read;
 use std::path::Path;
 
-/// Larger than any list of answers that somebody wrote.
+/// Larger than any answers file written by hand.
 const MOST_BYTES: u64 = 1_000_000;
 
-/// So many names are listed where none is near.
+/// How many names an error lists if none is similar.
 const MOST_NAMES: usize = 8;
 
-/// Checks answers against the workflow and gives them with selectors that mean one thing for the whole run: a hold, a phase
-/// (its checkpoint), or `phase/task`. A phase goes before a task of the same name.
+/// Checks preset answers against the workflow, and makes their selectors unambiguous: a hold, a phase (its checkpoint), or
+/// `phase/task`. A name that is both a phase and a task selects the phase.
 pub fn resolve(presets: Vec<PresetAnswer>, workflow: &Workflow, run: Option<&Run>) -> Result<Vec<PresetAnswer>, Error> {
     presets.into_iter().map(|preset| resolve_one(preset, workflow, run)).collect()
 }
@@ -86,7 +86,7 @@ fn resolve_one(mut preset: PresetAnswer, workflow: &Workflow, run: Option<&Run>)
     }
 }
 
-/// The names of a phase's tasks and gates.
+/// The ids of a phase's tasks and gates.
 fn names(phase: &Phase) -> impl Iterator<Item = &str> + Clone {
     phase.tasks.iter().map(|task| task.id.as_str()).chain(phase.gates.iter().map(|gate| gate.id.as_str()))
 }
@@ -95,7 +95,7 @@ fn has(phase: &Phase, name: &str) -> bool {
     phase.task(name).is_some() || phase.gate(name).is_some()
 }
 
-/// What may come to be asked about a task: what it asks itself; what came of it; a login that it lacks; and of agents more.
+/// Checks against all options that a task may ever offer: its own, those of a failure or a missing login, and those of agents.
 fn check_task_option(preset: &PresetAnswer, task: Option<&Task>) -> Result<(), Error> {
     let mut options: Vec<Choice> = Vec::new();
     if let Some(checkpoint) = task.and_then(Task::checkpoint) {
@@ -111,7 +111,7 @@ fn check_task_option(preset: &PresetAnswer, task: Option<&Task>) -> Result<(), E
     check_option(preset, &options)
 }
 
-/// What may come to be asked about a gate. To run the phase again is nothing to be said in advance: it would be repeated again and again.
+/// Checks against the options of a failed gate. Repeating the phase cannot be preset, because the phase would repeat forever.
 fn check_gate_option(preset: &PresetAnswer, phase: &PhaseId) -> Result<(), Error> {
     let options = gate_options(phase);
     let given = preset.option.trim();
@@ -128,48 +128,47 @@ fn check_gate_option(preset: &PresetAnswer, phase: &PhaseId) -> Result<(), Error
     check_option(preset, &task_options())
 }
 
-/// Whether a phase may have tasks that its file does not name.
+/// Whether a phase may get tasks that are not in its file.
 pub fn calls_agents(phase: &Phase) -> bool {
     phase.gap_check.is_some() || phase.tasks.iter().any(|task| matches!(task.work, Work::Adaptive(_)))
 }
 
-/// An option is named as `Hold::option` will look for it: by id, by label in any case, or by number.
+/// Accepts the same names as `Hold::option`: an id, a label in any case, or a number.
 fn check_option(preset: &PresetAnswer, options: &[Choice]) -> Result<(), Error> {
     let given = preset.option.trim();
     let by_number = given.parse::<usize>().is_ok_and(|number| (1..=options.len()).contains(&number));
     if by_number || options.iter().any(|choice| choice.is_selected_by(given)) {
         return Ok(());
     }
-    let message = format!("{given:?} is no option at {:?}", preset.selector);
+    let message = format!("{given:?} is not an option of {:?}", preset.selector);
     let mut labels: Vec<&str> = Vec::new();
     for choice in options {
         if !labels.contains(&choice.label.as_str()) {
             labels.push(&choice.label);
         }
     }
-    let trouble = Error::new(Code::InvalidPreset, message);
-    let trouble = match nearest(given, labels.iter().copied()) {
-        Some(meant) => trouble.help(format!("did you mean {meant:?}?")),
-        None => trouble,
+    let error = Error::new(Code::InvalidPreset, message);
+    let error = match nearest(given, labels.iter().copied()) {
+        Some(meant) => error.help(format!("did you mean {meant:?}?")),
+        None => error,
     };
-    Err(trouble
-        .help(format!("its options are {}", labels.iter().map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", "))))
+    Err(error.help(format!("its options are {}", labels.iter().map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", "))))
 }
 
 fn unknown<'n>(what: &str, given: &str, known: impl Iterator<Item = &'n str> + Clone) -> Error {
-    let trouble = Error::new(Code::InvalidPreset, format!("the workflow has no {what} {given:?}"));
+    let error = Error::new(Code::InvalidPreset, format!("the workflow has no {what} {given:?}"));
     match nearest(given, known.clone()) {
-        Some(meant) => trouble.help(format!("did you mean {meant:?}?")),
+        Some(meant) => error.help(format!("did you mean {meant:?}?")),
         None => {
             let first: Vec<&str> = known.clone().take(MOST_NAMES).collect();
             let more = known.count().saturating_sub(MOST_NAMES);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-            trouble.help(format!("it has {}{rest}", first.join(", ")))
+            error.help(format!("it has {}{rest}", first.join(", ")))
         }
     }
 }
 
-/// The name that a misspelt word is nearest to, if any is near.
+/// The most similar known name, if one is similar enough.
 pub fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let given = given.to_lowercase();
     let likeness = |name: &str| strsim::normalized_damerau_levenshtein(&given, &name.to_lowercase());
@@ -177,32 +176,32 @@ pub fn nearest<'n>(given: &str, known: impl Iterator<Item = &'n str>) -> Option<
     scored.max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, name)| name)
 }
 
-/// Reads a file of answers in advance.
+/// Reads an answers file.
 pub fn read(path: &Path) -> Result<Vec<PresetAnswer>, Error> {
     let unreadable = |why: &str, help: &str| {
         Error::new(Code::InvalidPreset, format!("the answers in {} cannot be read: {why}", path.display())).help(help)
     };
     let failed = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => unreadable("there is no such file", "look at its path"),
-        std::io::ErrorKind::PermissionDenied => unreadable("permission denied", "make the file readable for you"),
+        std::io::ErrorKind::NotFound => unreadable("there is no such file", "check the path"),
+        std::io::ErrorKind::PermissionDenied => unreadable("permission denied", "make the file readable for your user"),
         std::io::ErrorKind::InvalidData => unreadable("it is not UTF-8 text", "save it as UTF-8"),
-        _ => unreadable(&error.to_string(), "look at its path"),
+        _ => unreadable(&error.to_string(), "check the path"),
     };
     let file = std::fs::File::open(path).map_err(failed)?;
     if file.metadata().map_err(failed)?.is_dir() {
-        return Err(unreadable("it is a folder", "name the file of answers in it"));
+        return Err(unreadable("it is a directory", "name the answers file in it"));
     }
     let mut text = String::new();
     let bytes = file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if bytes as u64 > MOST_BYTES {
-        return Err(unreadable("it is larger than 1 MB", "look whether this is the right file"));
+        return Err(unreadable("it is larger than 1 MB", "check whether this is the right file"));
     }
     parse(&text).map_err(|problem| {
         let Problem { line, column, message, help, .. } = problem;
-        let trouble = Error::new(Code::InvalidPreset, format!("{}:{line}:{column}: {message}", path.display()));
+        let error = Error::new(Code::InvalidPreset, format!("{}:{line}:{column}: {message}", path.display()));
         match help {
-            Some(help) => trouble.help(help),
-            None => trouble,
+            Some(help) => error.help(help),
+            None => error,
         }
     })
 }
@@ -220,7 +219,7 @@ fn parse(text: &str) -> Result<Vec<PresetAnswer>, Problem> {
     }
     let Some(entries) = root.entries() else {
         let help = format!("write a list of `{IN_A_LIST}`, or `review: Continue` on a line for each");
-        return Err(root.problem("a file of answers must be a list or a map", Some(help)));
+        return Err(root.problem("an answers file must be a list or a map", Some(help)));
     };
     let mut presets = Vec::new();
     for entry in &entries {
@@ -260,7 +259,7 @@ fn answer_in(selector: String, answer: &Value<'_>, fields: &[Entry<'_>]) -> Resu
     Ok(PresetAnswer { selector, option, feedback: field("feedback").transpose()? })
 }
 
-/// Text, or anything else of one piece, as it was written: an option may be called Yes, No or 1.
+/// A scalar as it was written, because an option may be called Yes, No or 1.
 fn single(value: &Value<'_>, what: &str) -> Result<String, Problem> {
     value.text().map(str::to_owned).ok_or_else(|| {
         value.problem(format!("{what} must be text"), Some(format!("write an option such as `Continue`, or `{IN_A_MAP}`")))
@@ -293,8 +292,8 @@ mod tests {
 
     #[test]
     fn an_invalid_answers_file_is_reported_with_its_position() {
-        for (text, told) in [
-            ("3", "1:1 a file of answers must be a list or a map"),
+        for (text, expected) in [
+            ("3", "1:1 an answers file must be a list or a map"),
             ("- review", "1:3 an answer must be a map such as `{ at: review, option: Continue }`, not `review`"),
             ("- { at: review }", "1:3 an answer needs `option`"),
             ("- { option: Yes }", "1:3 an answer needs `at`"),
@@ -305,7 +304,7 @@ mod tests {
             ("review:\n", "1:7 an answer must be text"),
         ] {
             let problem = parse(text).unwrap_err();
-            assert_eq!(format!("{}:{} {}", problem.line, problem.column, problem.message), told, "{text}");
+            assert_eq!(format!("{}:{} {}", problem.line, problem.column, problem.message), expected, "{text}");
             assert!(problem.help.is_some() || text == "- review", "{text}");
         }
         assert!(parse("- at: [").unwrap_err().message.starts_with("this is not YAML: "));
@@ -314,17 +313,17 @@ mod tests {
     #[test]
     fn an_unreadable_answers_file_is_reported_with_help() {
         let folder = tempfile::tempdir().unwrap();
-        let told = |path: &Path| format!("{:?}", read(path).unwrap_err());
-        assert!(told(folder.path()).contains("it is a folder"));
-        assert!(told(&folder.path().join("nothing.yaml")).contains("there is no such file"));
+        let error = |path: &Path| format!("{:?}", read(path).unwrap_err());
+        assert!(error(folder.path()).contains("it is a directory"));
+        assert!(error(&folder.path().join("nothing.yaml")).contains("there is no such file"));
         let path = folder.path().join("answers.yaml");
         std::fs::write(&path, b"a: \xff").unwrap();
-        assert!(told(&path).contains("it is not UTF-8 text"));
+        assert!(error(&path).contains("it is not UTF-8 text"));
         std::fs::write(&path, "a: b\na: c\n").unwrap();
-        assert!(told(&path).contains("answers.yaml:2:1: key `a` is given twice"), "{}", told(&path));
+        assert!(error(&path).contains("answers.yaml:2:1: key `a` is given twice"), "{}", error(&path));
     }
 
-    /// A phase and a task of another phase are called `build`; two tasks are called `twice`.
+    /// `build` is a phase and also a task of another phase; `twice` is the name of two tasks.
     fn workflow() -> Workflow {
         let source = "name: x\nphases:\n  - id: plan\n    tasks: [{id: build, pass: true}, {id: once, pass: true}, {id: twice, pass: true}]\n    gates: [{id: lint, run: make}]\n  - id: build\n    tasks: [{id: twice, pass: true}]\n    checkpoint: {approval_required: true}\n";
         lockgate_engine::spec::read(source).workflow.unwrap()
@@ -336,7 +335,7 @@ mod tests {
 
     #[test]
     fn selectors_are_resolved_to_an_unambiguous_form() {
-        assert_eq!(resolved("build", "Continue").unwrap(), "build", "a phase goes before a task of its name");
+        assert_eq!(resolved("build", "Continue").unwrap(), "build", "a phase takes precedence over a task with the same name");
         assert_eq!(resolved("once", "rerun").unwrap(), "plan/once");
         assert_eq!(resolved("lint", "rerun").unwrap(), "plan/lint");
         assert_eq!(resolved("plan/build", "rerun").unwrap(), "plan/build");

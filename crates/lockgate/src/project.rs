@@ -1,4 +1,4 @@
-//! The project that a command is about: its root, its settings, its store.
+//! Opening a project: its root directory, settings and store.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -15,27 +15,27 @@ use lockgate_store::{Missing, PostgresStore, SqliteStore, Store};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a project is opened.
+/// Options for opening a project.
 #[derive(Clone)]
 pub struct Options {
-    /// Receives each line that a task prints.
+    /// Receives each line of output from tasks.
     pub output: OnLine,
-    /// Evaluates scripts and conditions.
+    /// The program that evaluates scripts and conditions.
     pub script_worker: ScriptWorker,
-    /// The address of a PostgreSQL database that keeps the runs, whatever the settings say.
+    /// The URL of a PostgreSQL database for the runs. Overrides the settings.
     pub database: Option<String>,
-    /// Only reads: works on a disk that is full or read-only, too.
+    /// Opens the project for reading only. This works even if the disk is full or read-only.
     pub read_only: bool,
 }
 
 impl Default for Options {
-    /// Drops the output of tasks, and evaluates scripts with the `lockgate` program that is installed.
+    /// Discards the output of tasks, and evaluates scripts with the installed `lockgate` program.
     fn default() -> Self {
         Self { output: Arc::new(|_, _, _| {}), script_worker: ScriptWorker::installed(), database: None, read_only: false }
     }
 }
 
-/// A project that is open.
+/// An open project.
 pub struct Project {
     pub(crate) root: Root,
     pub(crate) config: Config,
@@ -45,16 +45,17 @@ pub struct Project {
 }
 
 impl Project {
-    /// Opens the project whose `.lockgate` is in this directory.
+    /// Opens the project whose `.lockgate` directory is in `dir`.
     pub fn open(dir: &Path, options: Options) -> Result<Self, Error> {
         Self::open_root(Root::at(dir), options)
     }
 
-    /// Opens the project that a directory belongs to: its own, or that of the nearest directory above it.
+    /// Opens the project that contains `dir`: the nearest one at or above it.
     pub fn find(dir: &Path, options: Options) -> Result<Self, Error> {
         let root = Root::find(dir).ok_or_else(|| {
             let message = format!("there is no .lockgate in {} or above it", dir.display());
-            Error::new(Code::ProjectNotFound, message).help("go to the project; `lockgate run FILE` begins one")
+            Error::new(Code::ProjectNotFound, message)
+                .help("change to a project's directory, or create a project with `lockgate run FILE`")
         })?;
         Self::open_root(root, options)
     }
@@ -75,7 +76,7 @@ impl Project {
         Ok(Self { warnings, on_a_server, ..Self::with(root, config, store, options) })
     }
 
-    /// Opens the project of this directory, or creates it.
+    /// Opens the project in `dir`, or creates it.
     pub fn open_or_create(dir: &Path, options: Options) -> Result<Self, Error> {
         let root = Root::at(dir);
         root.prepare()?;
@@ -103,65 +104,65 @@ impl Project {
         Self { root, config, runtime, warnings: Vec::new(), on_a_server: false }
     }
 
-    /// Where it is.
+    /// The root directory.
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// Its settings.
+    /// The settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Its store, its clock and what performs effects.
+    /// The store, the clock and the performer of effects.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// What people should know about its store.
+    /// Warnings about the store, to show to people.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Whether a database server keeps its runs, not a file in its directory.
+    /// Whether the runs are in a database server, rather than in a file in the project.
     pub fn is_on_a_server(&self) -> bool {
         self.on_a_server
     }
 
-    /// The time now, by its clock.
+    /// The current time, according to the clock of the project.
     pub fn now(&self) -> Timestamp {
         self.runtime.clock.now()
     }
 
-    /// Its store.
+    /// The store.
     pub fn store(&self) -> &dyn Store {
         &*self.runtime.store
     }
 
-    /// Whoever started this process, through this channel.
+    /// The caller that started this process, acting through this channel.
     pub fn caller(&self, channel: Channel) -> Caller {
         caller_at(&self.root, &self.config, channel)
     }
 
-    /// A person whom the embedding program has identified, by this name. A program that runs inside a task cannot speak for anyone: what
-    /// it sends is refused, and the attempt is recorded.
+    /// A person whom your program has identified. If your program runs inside a task, it cannot act for a person: its commands
+    /// are refused, and the attempts are recorded.
     pub fn person(&self, name: &str) -> Caller {
         let process = embedder_actor(&self.root, Channel::Program);
         Caller::new(Actor { name: name.to_owned(), uid: None, ..process }, TerminalRule::NotRequired)
     }
 }
 
-/// Whoever started this process, for a project that is not open.
+/// Like [`Project::caller`], for a project that is not open.
 pub fn caller_at(root: &Root, config: &Config, channel: Channel) -> Caller {
     Caller::new(cli_actor(root, channel), config.people.terminal_rule())
 }
 
-/// What a store lacks that was opened for reading; one that is to be written is not opened then.
+/// Warnings about commits that are missing from a read-only store. A writable store is not opened in that case.
 fn missing_commits(store: &SqliteStore) -> Vec<String> {
     let missing = store.missing_at_the_end();
     let warning = |missing: &Missing| {
         format!(
-            "run {}: {} recorded, and missing from the database; `lockgate explain commits-missing` says what to do",
+            "run {}: {} recorded but missing from the database; see `lockgate explain commits-missing`",
             missing.run,
             missing.commits()
         )
@@ -169,7 +170,7 @@ fn missing_commits(store: &SqliteStore) -> Vec<String> {
     missing.iter().map(warning).collect()
 }
 
-/// The address of the database that keeps the project's runs, where it is not the one in its directory.
+/// The URL of the database server that keeps the project's runs, if there is one.
 pub fn database(config: &Config, options: &Options) -> Option<String> {
     let given = options.database.clone().filter(|url| !url.is_empty());
     given.or_else(|| config.database.as_ref().map(|url| url.reveal().to_owned()))

@@ -1,4 +1,4 @@
-//! Resuming runs: in this process, or by leaving them to a worker.
+//! Resuming runs in this process, or leaving them to a worker.
 
 use crate::code::Code;
 use crate::definition::{self, Choice, Settled};
@@ -25,48 +25,48 @@ use lockgate_runner::projection::runs_of;
 use lockgate_runner::start::Frozen;
 use lockgate_store::{DriverInfo, ListedRun};
 
-/// What resuming a failed run does, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const RETRY_FAILED: &str = "retry a failed run";
 
-/// What choosing another agent does, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const CHOOSE_AGENT: &str = "choose another agent";
 
-/// What running a phase again does, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const RESTART_PHASE: &str = "run a phase again";
 
-/// How a run is resumed.
+/// Options for resuming a run.
 #[derive(Clone, Default)]
 pub struct Resume {
-    /// Answers given in advance.
+    /// Preset answers.
     pub answers: Vec<PresetAnswer>,
-    /// Runs tasks again that were interrupted, instead of asking.
+    /// Reruns interrupted tasks without asking.
     pub rerun: bool,
-    /// Answers the checkpoint that waits: the run continues.
+    /// Approves the open checkpoint, so that the run continues.
     pub approve: bool,
-    /// Runs the current phase of a pipeline again from its start.
+    /// Restarts the current phase of a pipeline.
     pub restart: bool,
-    /// What the caller says about a pipeline. [`PipelineResume::settle`](crate::pipeline::PipelineResume::settle) turns it into the other
+    /// How to resume a pipeline. [`PipelineResume::settle`](crate::pipeline::PipelineResume::settle) translates it to the other
     /// fields.
     pub pipeline: Option<ResumeFlagRequired>,
-    /// The definition that the run continues with, where a changed one was accepted.
+    /// The changed definition that was accepted, if any.
     pub accepted: Option<Box<Frozen>>,
 }
 
 /// Where a run was resumed.
 pub enum Resumed {
-    /// Here.
+    /// In this process.
     Here {
-        /// Drives the run.
+        /// The driver of the run.
         driver: Box<Driver>,
-        /// Whether interrupted tasks were to run again and there were none.
+        /// Whether `rerun` was set, but no task was interrupted.
         nothing_to_rerun: bool,
     },
-    /// In the process that drives it already.
+    /// In the process that already drives it.
     Elsewhere(DriverInfo),
 }
 
 impl Project {
-    /// Resumes a run that a worker of this or another process then drives.
+    /// Resumes a run and leaves it to a worker of this or another process.
     pub async fn resume(&self, run: &RunId, mut resume: Resume, choice: Option<Choice>, caller: Caller) -> Result<(), Error> {
         let state = load(self.store(), run).await?;
         if let Some(pipeline) = self.resumable(&state, &resume, &caller).await? {
@@ -83,7 +83,7 @@ impl Project {
         self.leave(run, Resume { accepted, ..resume }, caller).await.map(drop)
     }
 
-    /// What must be known before a run is resumed that is a pipeline. It is an error where the run cannot be resumed.
+    /// Checks that a run can be resumed. For a pipeline, returns what must be decided first.
     pub async fn resumable(&self, run: &Run, resume: &Resume, caller: &Caller) -> Result<Option<PipelineResume>, Error> {
         if let Some(pipeline) = self.pipeline_resume(run, caller).await? {
             return Ok(Some(pipeline));
@@ -97,7 +97,7 @@ impl Project {
         }
     }
 
-    /// Takes a run over that was read before, unless another process drives it.
+    /// Takes over a loaded run, unless another process drives it.
     pub async fn take_over(
         &self,
         read: LoadedRun,
@@ -114,7 +114,7 @@ impl Project {
         if resume.restart {
             self.restart_phase(&run, caller.clone()).await?;
         }
-        // Before it is taken over, since that already tries again what failed.
+        // The definition must be accepted before the takeover, which already retries failed tasks.
         if let Some(frozen) = &resume.accepted {
             accept_definition(self, &run, &caller, frozen).await?;
         }
@@ -137,7 +137,7 @@ impl Project {
         Ok(Resumed::Here { driver: Box::new(driver), nothing_to_rerun })
     }
 
-    /// Asked before anything starts: a caller who may not decide does not set the run going either.
+    /// Checks the caller first, so that a caller who may not decide does not start the run either.
     pub async fn may_resume(&self, run: &RunId, resume: &Resume, caller: &Caller) -> Result<(), Error> {
         if resume.rerun || resume.approve {
             self.may_decide(caller, run, "answer a hold").await?;
@@ -151,7 +151,7 @@ impl Project {
         Ok(())
     }
 
-    /// Leaves a run to a worker. Gives whether interrupted tasks were to run again and there were none.
+    /// Leaves a run to a worker. Returns whether `rerun` was set, but no task was interrupted.
     pub async fn leave(&self, run: &RunId, resume: Resume, caller: Caller) -> Result<bool, Error> {
         let state = load(self.store(), run).await?;
         self.may_resume(run, &resume, &caller).await?;
@@ -178,7 +178,7 @@ impl Project {
         }
     }
 
-    /// Records that another agent does what remains. A process that drives the run already keeps the agent that it works with.
+    /// Selects another agent for the remaining tasks. Fails if a process drives the run, because it would keep its agent.
     pub async fn change_agent(&self, run: &RunId, agent: &str, caller: Caller) -> Result<(), Error> {
         self.may_decide(&caller, run, CHOOSE_AGENT).await?;
         if let Some(by) = self.store().driver_of(run).await? {
@@ -188,7 +188,7 @@ impl Project {
         Ok(())
     }
 
-    /// Runs the current phase of a pipeline again from its start.
+    /// Restarts the current phase of a pipeline.
     pub async fn restart_phase(&self, run: &RunId, caller: Caller) -> Result<(), Error> {
         self.may_decide(&caller, run, RESTART_PHASE).await?;
         submit(&self.runtime, run, caller, CommandKind::Pipeline(Box::new(PipelineCommand::Restart))).await?;
@@ -196,7 +196,7 @@ impl Project {
     }
 }
 
-/// A run whose remaining work needs an agent that nobody chose would start and fail, so it is refused with what to do.
+/// Refuses a run whose remaining tasks need an agent that is not configured, because it would only fail later.
 pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
     let configured =
         AgentSources { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: config.agents.clone() };
@@ -213,16 +213,16 @@ pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
         for task in phase.tasks.iter().filter(|task| !done(&phase.id, &task.id)) {
             let Some(work) = task.agent() else { continue };
             if configured.select(work.agent.as_deref()).is_err() {
-                let message = format!("task {}/{} needs an agent, and no agent is chosen", phase.id, task.id);
+                let message = format!("task {}/{} needs an agent, but none is configured", phase.id, task.id);
                 return Err(Error::new(Code::AgentNotConfigured, message)
-                    .help("choose one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume"));
+                    .help("configure one in .lockgate/config.yaml, such as `agents: { default: claude }`, then resume"));
             }
         }
     }
     Ok(())
 }
 
-/// The answers to what is asked about a run that no process drives: what was cut off runs again, and its checkpoint lets it continue.
+/// The answers to the open holds of a run that no process drives: interrupted tasks rerun, and the checkpoint is approved.
 fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind> {
     let said = [(rerun, HoldKind::Interrupted, option::RERUN), (approve, HoldKind::Checkpoint, option::CONTINUE)];
     let answers = state.open_holds().into_iter().filter_map(|hold| {
@@ -230,7 +230,7 @@ fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind
         let option = (*option).to_owned();
         Some(CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback: None })
     });
-    // Nobody has asked about these yet: that would be done by whoever drives.
+    // A driver has not opened holds for these tasks yet.
     let unasked = state.current.iter().filter(|_| rerun).flat_map(|phase| {
         let cut_off = phase
             .failed_or_interrupted()
@@ -240,7 +240,7 @@ fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind
     answers.chain(unasked).collect()
 }
 
-/// Lets a run go on with a changed definition.
+/// Accepts a changed definition for a run.
 async fn accept_definition(project: &Project, run: &RunId, caller: &Caller, frozen: &Frozen) -> Result<(), Error> {
     project.may_decide(caller, run, "accept a changed definition").await?;
     match accept(&project.runtime, run, caller.clone(), frozen).await {
@@ -250,7 +250,7 @@ async fn accept_definition(project: &Project, run: &RunId, caller: &Caller, froz
     }
 }
 
-/// Answers all open questions of a kind; gives how many there were.
+/// Answers all open holds of a kind, and returns their number.
 async fn answer_all(driver: &mut Driver, caller: Caller, kind: HoldKind, option: &str) -> Result<usize, Error> {
     let holds: Vec<_> = driver.run().open_holds().into_iter().filter(|hold| hold.kind == kind).cloned().collect();
     for hold in &holds {
@@ -265,7 +265,7 @@ async fn answer_all(driver: &mut Driver, caller: Caller, kind: HoldKind, option:
     Ok(holds.len())
 }
 
-/// The run to resume by this name; that of a pipeline also where it has ended, so that what is told is about the pipeline.
+/// Finds the run to resume. A pipeline is found even if its run has ended, so that errors can describe the pipeline.
 pub async fn resumable(project: &Project, named: &str) -> Result<ListedRun, Error> {
     if let Some(newest) = runs_of(project.store(), named).await?.into_iter().next()
         && load(project.store(), &newest.row.run).await?.pipeline.is_some()
@@ -275,12 +275,12 @@ pub async fn resumable(project: &Project, named: &str) -> Result<ListedRun, Erro
     select::run(project.store(), named).await
 }
 
-/// How a run has ended for good, where it has.
+/// The final status of a run, if it has ended for good.
 pub fn ended(status: &OpenEnum<Status>) -> Option<Status> {
     status.known().filter(|status| !status.is_unfinished())
 }
 
-/// A run that has ended for good is not resumed.
+/// The error for resuming a run that has ended for good.
 pub async fn already_ended(project: &Project, run: &RunId, status: Status) -> Result<Error, Error> {
     let why = match status {
         Status::Complete => ": all its phases are done".to_owned(),
@@ -289,14 +289,14 @@ pub async fn already_ended(project: &Project, run: &RunId, status: Status) -> Re
             let aborted = Aborted::of(project.store(), &state).await?;
             aborted.map(|aborted| format!(": {}", aborted.why())).unwrap_or_default()
         }
-        Status::Cancelled => ": somebody cancelled it".to_owned(),
+        Status::Cancelled => ": it was cancelled".to_owned(),
         Status::Running | Status::Waiting | Status::Failed => String::new(),
     };
     let message = format!("run {run} is {status}{why}; there is nothing to resume");
-    Ok(Error::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or begin a new run")))
+    Ok(Error::new(Code::RunEnded, message).help(format!("see what it did with `lockgate log {run}`, or start a new run")))
 }
 
-/// Why a run cannot be resumed. Where a deadline has just aborted it, that says more than that it has ended.
+/// Converts the refusal to resume a run. If a deadline has just aborted the run, the error says so.
 async fn refused(project: &Project, caller: &Caller, run: &RunId, refusal: Refusal) -> Result<Error, Error> {
     match refusal {
         Refusal::Ended { status } => already_ended(project, run, status).await,

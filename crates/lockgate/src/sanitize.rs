@@ -1,13 +1,13 @@
-//! Control characters made visible. Prompts, files, labels and messages come from anywhere; none of it may steer a terminal.
+//! Makes control characters visible. Prompts, file names, labels and messages are untrusted and must not control a terminal.
 
 use std::borrow::Cow;
 
-/// Text for one line: everything that is no visible character is shown as a sign or by its number, line breaks too.
+/// Sanitizes text for a single line. Invisible characters, including line breaks, are replaced by a symbol or their code point.
 pub fn line(text: &str) -> Cow<'_, str> {
     escape(text, &|character| character != ' ' && is_control(character))
 }
 
-/// Text of several lines: as [`line()`], but line breaks stay, and tabs.
+/// Sanitizes text of several lines. Like [`line()`], but keeps line breaks and tabs.
 pub fn lines(text: &str) -> Cow<'_, str> {
     let unbroken = if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
     let steering = |character: char| !matches!(character, '\n' | '\t') && is_control(character);
@@ -17,9 +17,9 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// JSON text with the characters that JSON itself lets through escaped as JSON does, so that its meaning stays the same.
+/// Escapes control characters that JSON permits, without changing the meaning of the JSON text.
 pub fn json(text: String) -> String {
-    // Line breaks stand between values only; those inside strings are escaped already.
+    // Unescaped line breaks occur only between values.
     let steering = |character: char| character != '\n' && is_control(character);
     if !text.contains(steering) {
         return text;
@@ -58,7 +58,7 @@ fn push_escaped(visible: &mut String, character: char) {
     }
 }
 
-/// Whether a character does something to a terminal or hides: controls, changes of writing direction, invisible ones.
+/// Whether a character controls a terminal, changes the writing direction, or is invisible.
 pub fn is_control(character: char) -> bool {
     let control = matches!(character, '\0'..='\x1f' | '\x7f'..='\u{9f}');
     let direction = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -102,22 +102,22 @@ fn describe_run(found: &ListedRun) -> String {
     format!("{}  {}{feature}  {}", row.run, row.workflow, row.status)
 }
 
-/// A hold as it is named on a command line: `ID` or `ID@REV`.
+/// A hold as named on a command line: `ID` or `ID@REV`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HoldName {
-    /// The id, or a beginning of it.
+    /// The id, or a prefix of it.
     pub id: String,
     /// The revision that was seen.
     pub revision: Option<u32>,
 }
 
-/// Reads `ID` or `ID@REV`.
+/// Parses `ID` or `ID@REV`.
 pub fn hold_name(named: &str) -> Result<HoldName, Error> {
     let (id, revision) = match named.split_once('@') {
         None => (named, None),
         Some((id, revision)) => {
             let number = revision.parse().map_err(|_| {
-                Error::new(Code::RevisionNotFound, format!("{revision:?} is no revision"))
+                Error::new(Code::RevisionNotFound, format!("{revision:?} is not a revision"))
                     .help("name a hold as ID or ID@REV, for example 7f3kq2ab@1")
             })?;
             (id, Some(number))
@@ -126,21 +126,20 @@ pub fn hold_name(named: &str) -> Result<HoldName, Error> {
     Ok(HoldName { id: id.to_ascii_lowercase(), revision })
 }
 
-/// The hold that somebody means.
+/// Resolves a hold.
 pub async fn hold(store: &dyn Store, named: &HoldName) -> Result<ListedHold, Error> {
     let mut found = if named.id.is_empty() { Vec::new() } else { store.find_holds(&named.id).await? };
     if let Some(exact) = found.iter().position(|found| found.row.hold == HoldId::new(named.id.as_str())) {
         return Ok(found.swap_remove(exact));
     }
     match found.len() {
-        0 => Err(Error::new(Code::HoldNotFound, format!("there is no hold {:?}", named.id))
-            .help("`lockgate inbox` lists those that wait")),
+        0 => Err(Error::new(Code::HoldNotFound, format!("no hold {:?}", named.id)).help("list open holds with `lockgate inbox`")),
         1 => Ok(found.swap_remove(0)),
         _ => Err(ambiguous("hold", &named.id, found.iter().map(describe_hold))),
     }
 }
 
-/// The one of some names that somebody means who may have shortened it; nothing when there is none.
+/// Resolves a possibly shortened name. Returns `None` if nothing matches.
 pub fn one_of<'n>(kind: &str, named: &str, names: impl Iterator<Item = &'n str>) -> Result<Option<String>, Error> {
     let found: BTreeSet<&str> = names.filter(|name| !named.is_empty() && name.starts_with(named)).collect();
     match found.len() {
@@ -150,24 +149,24 @@ pub fn one_of<'n>(kind: &str, named: &str, names: impl Iterator<Item = &'n str>)
     }
 }
 
-/// A task or gate of a workflow, in whatever execution of its phase.
+/// A task or gate of a workflow, in any execution of its phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepName {
-    /// A task, and the item of its list that is meant.
+    /// A task, or one item of a task with `for_each`.
     Task(PhaseId, TaskId, Option<String>),
     /// A gate.
     Gate(PhaseId, GateId),
 }
 
 impl StepName {
-    /// The phase that it belongs to.
+    /// The phase.
     pub fn phase(&self) -> &PhaseId {
         match self {
             Self::Task(phase, ..) | Self::Gate(phase, _) => phase,
         }
     }
 
-    /// Its id, unique among the tasks or among the gates of its phase.
+    /// The id, unique among the tasks or the gates of the phase.
     pub fn id(&self) -> &str {
         match self {
             Self::Task(_, task, _) => task.as_str(),
@@ -175,7 +174,7 @@ impl StepName {
         }
     }
 
-    /// The word for what it is.
+    /// `task` or `gate`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Task(..) => "task",
@@ -183,7 +182,7 @@ impl StepName {
         }
     }
 
-    /// It in one execution of its phase.
+    /// The key of the task or gate in one execution of its phase.
     pub fn key(&self, iteration: u32) -> StepKey {
         match self.clone() {
             Self::Task(phase, task, item) => StepKey::Task(TaskKey { phase, iteration, task, item }),
@@ -191,7 +190,7 @@ impl StepName {
         }
     }
 
-    /// Whether it is meant by `phase/id`, `id`, or either with `task:` or `gate:` before the id.
+    /// Whether the name selects this step: `phase/id` or `id`, either with `task:` or `gate:` before the id.
     fn is_selected_by(&self, named: &str) -> bool {
         let (phase, id) = named.split_once('/').map_or((None, named), |(phase, id)| (Some(phase), id));
         let plain = id.strip_prefix(self.kind()).and_then(|rest| rest.strip_prefix(':')).unwrap_or(id);
@@ -199,7 +198,7 @@ impl StepName {
     }
 }
 
-/// The task or gate that somebody means; `task[item]` for one item of a list.
+/// Resolves a task or gate, or one item with `task[item]`.
 pub fn step(run: &Run, named: &str) -> Result<StepName, Error> {
     let (name, item) = match named.strip_suffix(']').and_then(|named| named.split_once('[')) {
         Some((name, item)) => (name, Some(item.to_owned())),
@@ -218,7 +217,7 @@ fn whole_step(run: &Run, named: &str) -> Result<StepName, Error> {
         let tasks = phase.tasks.iter().map(|task| StepName::Task(phase.id.clone(), task.id.clone(), None));
         tasks.chain(phase.gates.iter().map(|gate| StepName::Gate(phase.id.clone(), gate.id.clone())))
     });
-    // Agents that were called under way; those of an earlier phase are named with it.
+    // Agents that were started dynamically. Those of an earlier phase are named with it.
     let called = run.current.iter().flat_map(|phase| {
         let spawned = phase.tasks.iter().filter(|task| task.spec.is_some());
         spawned.map(|task| StepName::Task(phase.id.clone(), task.task.clone(), None))
@@ -273,7 +272,7 @@ fn ambiguous(what: &str, named: &str, matches: impl ExactSizeIterator<Item = Str
     if more > 0 {
         listed.push(format!("and {more} more"));
     }
-    Error::new(Code::AmbiguousName, format!("several {what}s begin with {named:?}"))
+    Error::new(Code::AmbiguousName, format!("several {what}s start with {named:?}"))
         .help(format!("write more of the id:\n{}", listed.join("\n")))
 }
 

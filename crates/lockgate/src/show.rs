@@ -1,4 +1,4 @@
-//! Views of one run: what it looks like now, what it did, and the blocks of the checkpoint protocol.
+//! Views of a single run: its state, its summary, and the blocks of the checkpoint protocol.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -12,13 +12,13 @@ use lockgate_engine::id::RunId;
 use lockgate_formats::handover::render;
 
 impl Project {
-    /// What a run looks like now.
+    /// The current state of a run.
     pub async fn view(&self, run: &RunId) -> Result<RunView, Error> {
         let (state, driver) = with_driver(self.store(), run).await?;
         RunView::of(&state, driver, self).await
     }
 
-    /// What a run did, decided and produced. Writes the summaries of its plans where its driver could not.
+    /// Summarizes what a run did, decided and produced. Also writes summaries of its plans that are missing.
     pub async fn summary(&self, run: &RunId) -> Result<Summary, Error> {
         let (state, driver) = with_driver(self.store(), run).await?;
         for written in plan_summaries::write_summaries(&self.runtime, &self.root, &state).await {
@@ -34,22 +34,22 @@ impl Project {
         Ok(summary)
     }
 
-    /// The block that says where a run waits, for the agent that started it.
+    /// The block that describes where a run waits, for the agent that started it.
     pub async fn handover(&self, run: &RunId) -> Result<String, Error> {
         let (done, state) = Done::of(self, run).await?;
         let block = handover::handover(&done, &state, self.now()).ok_or_else(|| {
-            Error::new(Code::HoldNotFound, format!("run {run} waits for nobody"))
-                .help(format!("`lockgate why {run}` says where it stands"))
+            Error::new(Code::HoldNotFound, format!("run {run} has no open hold"))
+                .help(format!("see its current state with `lockgate why {run}`"))
         })?;
         Ok(render(&block))
     }
 
-    /// The block with which a fresh agent continues after the last answer.
+    /// The block with which a new agent continues after the latest answer.
     pub async fn continuation(&self, run: &RunId) -> Result<String, Error> {
         let (done, state) = Done::of(self, run).await?;
         let block = handover::continuation(&done, &state).ok_or_else(|| {
-            Error::new(Code::HoldNotFound, format!("nobody has answered a checkpoint of run {run} yet"))
-                .help(format!("`lockgate agent handover {run}` shows the one that it waits at"))
+            Error::new(Code::HoldNotFound, format!("no checkpoint of run {run} has been answered yet"))
+                .help(format!("see the open checkpoint with `lockgate agent handover {run}`"))
         })?;
         Ok(block.render())
     }

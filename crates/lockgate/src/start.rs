@@ -1,4 +1,4 @@
-//! Starting runs: from a workflow file that was read to a run that is recorded.
+//! Starting runs of workflow files.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -24,34 +24,34 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 
-/// What giving answers in advance is, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const ANSWER_IN_ADVANCE: &str = "answer in advance";
 
-/// So many problems of a workflow file are part of an error.
+/// How many problems of a workflow file an error lists.
 const FEW: usize = 5;
 
-/// What a run starts with, next to its workflow file.
+/// Options for starting a run.
 #[derive(Clone, Debug, Default)]
 pub struct Start {
-    /// What the run is about.
+    /// The feature that the run works on.
     pub feature: Option<String>,
-    /// Flags that the workflow knows, with or without their dashes.
+    /// Flags that the workflow declares, with or without leading dashes.
     pub flags: Vec<String>,
     /// Values for the inputs and variables of the workflow.
     pub vars: BTreeMap<String, Value>,
-    /// Answers given in advance.
+    /// Preset answers.
     pub answers: Vec<PresetAnswer>,
-    /// The agent that works, whatever else is configured.
+    /// The agent to use. Overrides the configuration.
     pub agent: Option<String>,
-    /// Commits with git what each task of an agent changed.
+    /// Commits the changes of each agent task with git.
     pub commit: bool,
-    /// Starts another run of a pipeline that has one already, and keeps its old state file aside.
+    /// Replaces an existing run of the same pipeline, and archives its state file.
     pub replace: bool,
-    /// Starts a pipeline only after a review permits it.
+    /// Starts the pipeline only after a review permits it.
     pub review: bool,
 }
 
-/// A workflow file with what its run starts with: everything that can be checked without a project is right.
+/// A workflow file and start options that have passed all checks that need no project.
 pub struct Checked {
     file: WorkflowFile,
     workflow: Workflow,
@@ -59,10 +59,10 @@ pub struct Checked {
 }
 
 impl Start {
-    /// Checks everything that can be checked without a project.
+    /// Performs all checks that need no project.
     pub fn check(mut self, mut file: WorkflowFile) -> Result<Checked, Error> {
         if self.feature.as_deref().is_some_and(|feature| feature.trim().is_empty()) {
-            return Err(Error::new(Code::InvalidUsage, "what the run is about is empty").help("name it, or leave it out"));
+            return Err(Error::new(Code::InvalidUsage, "the feature is empty").help("name the feature, or leave it out"));
         }
         let Some(mut workflow) = file.workflow.take() else {
             let problems = file.problems.iter().filter(|problem| problem.severity == Severity::Error).take(FEW);
@@ -85,13 +85,13 @@ impl Start {
 
 /// The error for a workflow file with errors.
 pub fn invalid(file: &WorkflowFile) -> Error {
-    let message = format!("{} is no valid workflow: {}", file.path.display(), summary(&file.problems));
-    let help = format!("`{}` lists what is wrong", lockgate(["validate", &file.path.to_string_lossy(), "--json"]));
+    let message = format!("{} is not a valid workflow: {}", file.path.display(), summary(&file.problems));
+    let help = format!("list its problems with `{}`", lockgate(["validate", &file.path.to_string_lossy(), "--json"]));
     Error::new(Code::InvalidWorkflow, message).help(help)
 }
 
 impl Checked {
-    /// The file, the workflow and what a run starts with, for a dry run.
+    /// Returns the file, the workflow and the start options, for a dry run.
     pub fn into_parts(self) -> (WorkflowFile, Workflow, StartOptions) {
         let Self { file, workflow, start } = self;
         let Start { feature, flags, vars, answers, agent, commit: _, replace: _, review: _ } = start;
@@ -99,24 +99,24 @@ impl Checked {
     }
 }
 
-/// A run that can be recorded now.
+/// A run that is ready to be recorded.
 pub struct Ready {
     prepared: Prepared,
-    /// Keeps other processes from starting the same pipeline until the run is recorded.
+    /// Prevents other processes from starting the same pipeline until the run is recorded.
     lock: Option<PipelineLock>,
-    /// What people should know about earlier runs of the same pipeline.
+    /// Notes about earlier runs of the same pipeline, to show to people.
     pub notes: Vec<String>,
 }
 
 impl Project {
-    /// Starts a run of a workflow file. The run is recorded; a [worker](crate::worker::Worker) of this or another process
-    /// drives it.
+    /// Starts a run of a workflow file. This records the run; a [worker](crate::worker::Worker) of this or another process drives
+    /// it.
     pub async fn start(&self, file: &Path, start: Start, caller: Caller) -> Result<RunId, Error> {
         let ready = self.prepare(start.check(workflow_file::read(file)?)?).await?;
         self.start_detached(ready, caller).await
     }
 
-    /// Makes ready to start a run: everything is checked, and nothing is recorded yet.
+    /// Performs all remaining checks and prepares a run, without recording it.
     pub async fn prepare(&self, checked: Checked) -> Result<Ready, Error> {
         let (new, review) = (checked.start.replace, checked.start.review);
         let (file, workflow, start_options) = checked.into_parts();
@@ -127,8 +127,8 @@ impl Project {
         if let Some(pipeline) = &mut workflow.pipeline {
             pipeline.review = pipeline.review || review;
             let existing = if new { ExistingRun::Archive } else { ExistingRun::Refuse };
-            let (taken, told) = pipeline::reserve(self, pipeline, existing).await?;
-            (lock, notes, feature) = (Some(taken), told, Some(pipeline.prd.clone()));
+            let (taken, noted) = pipeline::reserve(self, pipeline, existing).await?;
+            (lock, notes, feature) = (Some(taken), noted, Some(pipeline.prd.clone()));
         }
         let (driver, seed) = (self.store().driver().clone(), self.runtime.clock.seed());
         let start_options = StartOptions { feature, ..start_options };
@@ -138,7 +138,7 @@ impl Project {
         Ok(Ready { prepared, lock, notes })
     }
 
-    /// Records a run that a worker drives.
+    /// Records a run and leaves it to a worker.
     pub async fn start_detached(&self, ready: Ready, caller: Caller) -> Result<RunId, Error> {
         match start_detached(&self.runtime, caller.clone(), ready.prepared).await {
             Ok(run) => {
@@ -149,7 +149,7 @@ impl Project {
         }
     }
 
-    /// Records a run that the caller drives.
+    /// Records a run and returns its driver.
     pub async fn start_driven(&self, ready: Ready, caller: Caller, listener: Box<dyn Listener>) -> Result<Driver, Error> {
         let Prepared { create, workflow, values } = ready.prepared;
         match Driver::create(self.runtime.clone(), caller.clone(), create, workflow, values, listener).await {
@@ -161,7 +161,7 @@ impl Project {
         }
     }
 
-    /// Why a run was not recorded. Only answers given in advance are refused because of who gives them.
+    /// Converts the error of recording a run. Only preset answers can be refused because of the caller.
     async fn not_started(&self, caller: &Caller, error: DriveError) -> Error {
         match error {
             DriveError::Refused(refusal) => self.refuse_about_project(caller.actor(), ANSWER_IN_ADVANCE, refusal).await,
@@ -170,7 +170,7 @@ impl Project {
     }
 }
 
-/// What each task of an agent changed is committed. Two at once would find each other's changes, so there are none.
+/// Commits the changes of each agent task. Tasks run one at a time, because parallel tasks would commit each other's changes.
 fn commit_each(workflow: &mut Workflow) {
     workflow.max_parallel = Some(1);
     for task in workflow.phases.iter_mut().flat_map(|phase| &mut phase.tasks) {
@@ -180,31 +180,32 @@ fn commit_each(workflow: &mut Workflow) {
     }
 }
 
-/// What only a pipeline has, or has by itself.
+/// Refuses options that only a pipeline has, or that a pipeline sets itself.
 fn refuse_unfit(start: &Start, workflow: &Workflow) -> Result<(), Error> {
     match (&workflow.pipeline, &start.feature) {
         (Some(pipeline), Some(feature)) if *feature != pipeline.prd => {
-            let message = format!("a pipeline is about its PRD, {}, and {feature:?} is another thing", pipeline.prd);
-            Err(Error::new(Code::InvalidUsage, message).help("leave it out"))
+            let message = format!("the feature of a pipeline is its PRD, {}, not {feature:?}", pipeline.prd);
+            Err(Error::new(Code::InvalidUsage, message).help("leave out the feature"))
         }
-        (None, _) if start.replace || start.review => {
-            Err(Error::new(Code::InvalidUsage, "only a pipeline is replaced or waits for a review, and this is none")
-                .help("leave it out"))
-        }
+        (None, _) if start.replace || start.review => Err(Error::new(
+            Code::InvalidUsage,
+            "only a pipeline can be replaced or reviewed, and this workflow is not a pipeline",
+        )
+        .help("leave out the option")),
         (Some(_) | None, _) => Ok(()),
     }
 }
 
-/// What cannot be committed is better known before an agent has worked.
+/// Checks for git before the start, so that the error does not appear only after an agent has worked.
 fn refuse_commits_without_git(workflow: &Workflow, root: &Path) -> Result<(), Error> {
     if !workflow.commits() || git(root, &["rev-parse", "--git-dir"]).is_ok() {
         return Ok(());
     }
-    let message = format!("what tasks change is to be committed, and {} is not under git", root.display());
-    Err(Error::new(Code::GitError, message).help("run `git init` there, or commit nothing: leave out `commits: true`"))
+    let message = format!("the workflow commits changes, but {} is not in a git repository", root.display());
+    Err(Error::new(Code::GitError, message).help("run `git init` there, or remove `commits: true`"))
 }
 
-/// A run whose agents nobody has named would fail in its middle, so it does not begin.
+/// Refuses a run whose agents are not configured, because it would only fail later.
 fn refuse_without_agent(workflow: &Workflow, instead: Option<&str>, config: &Config) -> Result<(), Error> {
     let configured =
         AgentSources { instead: instead.map(str::to_owned), workflow: workflow.agents.clone(), project: config.agents.clone() };
@@ -220,7 +221,7 @@ fn refuse_without_agent(workflow: &Workflow, instead: Option<&str>, config: &Con
     Ok(())
 }
 
-/// The workflow with the limits of the project where it has none of its own.
+/// Applies the limits of the project where the workflow has none.
 pub fn with_limits(workflow: Workflow, config: &Config) -> Workflow {
     let mut workflow = pipeline::with_settings(workflow, config);
     workflow.apply_policy(&config.policy);

@@ -1,4 +1,4 @@
-//! What a person decides about one task or gate: to retry it, or to skip it.
+//! Retrying or skipping a single task or gate.
 
 use crate::error::Error;
 use crate::project::Project;
@@ -11,11 +11,11 @@ use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::driver::{DriveError, submit};
 use lockgate_runner::load::load;
 
-/// What a person decides about a task or gate.
+/// A decision about a task or gate.
 pub enum StepChange {
-    /// It is to be tried again.
+    /// Run it again.
     Retry,
-    /// It counts as done, for this reason.
+    /// Count it as done, for this reason.
     Skip(String),
 }
 
@@ -27,7 +27,7 @@ impl StepChange {
         }
     }
 
-    /// What it does, as it completes "may not …".
+    /// The action, as it completes "may not …".
     fn what(&self) -> &'static str {
         match self {
             Self::Retry => "retry a task",
@@ -35,7 +35,7 @@ impl StepChange {
         }
     }
 
-    /// Whether a refusal only says that it is so already.
+    /// Whether a refusal only means that the decision has already been made.
     fn is_granted_by(&self, refusal: &Refusal) -> bool {
         match (self, refusal) {
             (Self::Retry, Refusal::RetryPending { .. }) => true,
@@ -45,12 +45,12 @@ impl StepChange {
     }
 }
 
-/// What became of a decision about a task or gate.
+/// The result of retrying or skipping a task or gate.
 #[derive(Debug)]
 pub struct StepChanged {
-    /// The task or gate, in the execution of its phase that the decision is about.
+    /// The task or gate, in the execution of its phase that the decision concerns.
     pub key: StepKey,
-    /// The run with the decision; the refusal instead where it was decided before.
+    /// The run with the decision, or the refusal if it had been made before.
     pub outcome: Result<Box<Run>, Refusal>,
 }
 
@@ -75,7 +75,7 @@ impl Project {
     }
 }
 
-/// The attempt of a task or gate that was under way when its driver died. What may be left of it is ended first.
+/// The attempt that was running when its driver died. Its leftover processes are ended first.
 async fn cut_off(project: &Project, state: &Run, step: &StepName) -> Result<Option<u32>, Error> {
     let Some(attempt) = running_attempt(state, step) else { return Ok(None) };
     if !run_status(project.store(), &state.id).await?.is_interrupted() {
@@ -86,7 +86,7 @@ async fn cut_off(project: &Project, state: &Run, step: &StepName) -> Result<Opti
     Ok(Some(attempt))
 }
 
-/// The attempt of a task or gate that is under way as far as the history says.
+/// The running attempt of a task or gate, according to the history.
 pub fn running_attempt(state: &Run, step: &StepName) -> Option<u32> {
     let phase = state.current.as_ref().filter(|phase| phase.id == *step.phase() && state.end.is_none())?;
     match step {

@@ -1,4 +1,4 @@
-//! What was read of a workflow file, and what is wrong with it.
+//! The result of validating a workflow file.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 use lockgate_engine::spec::problem::Problem;
@@ -7,7 +7,7 @@ use lockgate_formats::file_format::Format;
 use lockgate_runner::start::WorkflowFile;
 use serde::{Serialize, Serializer};
 
-/// What was read of a workflow file of any kind.
+/// The contents and problems of a workflow file, in any format.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FileReport {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "word")]
@@ -16,7 +16,7 @@ pub struct FileReport {
     pub tasks: Vec<TaskLine>,
     pub gates: Vec<GateLine>,
     pub problems: Vec<Problem>,
-    /// Whether a run of it could start.
+    /// Whether a run could be started.
     #[serde(skip)]
     pub valid: bool,
 }
@@ -41,12 +41,12 @@ pub struct TaskLine {
     pub needs: Vec<String>,
 }
 
-/// What a task does.
+/// The kind of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
-    /// Work that a program does, by its word in workflow files.
+    /// Work for a program, named as in workflow files.
     Work(&'static str),
-    /// A question to a person, by its word.
+    /// A question to a person, named as in workflow files.
     Question(&'static str),
 }
 
@@ -82,7 +82,7 @@ pub struct GateLine {
 }
 
 impl FileReport {
-    /// What was read of a file.
+    /// Creates the report for a file.
     pub fn of(read: WorkflowFile) -> Self {
         let mut report = Self { format: Some(read.format), problems: read.problems, ..Self::default() };
         let Some(workflow) = read.workflow else { return report };

@@ -1,4 +1,4 @@
-//! Checking that nothing was changed or lost in the store.
+//! Verifying the integrity of the store.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 use crate::error::Error;
@@ -9,10 +9,10 @@ use lockgate_runner::verify::{verify_all, verify_one};
 use lockgate_store::{Finding, SqliteStore};
 use serde::Serialize;
 
-/// What was found, for programs.
+/// The result of a verification, as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict<'f> {
-    /// The run that was checked; all where there is none.
+    /// The verified run; absent if all runs were verified.
     pub run: Option<&'f RunId>,
     pub intact: bool,
     pub findings: Vec<FindingView<'f>>,
@@ -26,7 +26,7 @@ pub struct FindingView<'f> {
 }
 
 impl<'f> Verdict<'f> {
-    /// What was found in a run, or in all.
+    /// Creates the view of a verification of one run, or of all.
     pub fn of(run: Option<&'f RunId>, findings: &'f [Finding]) -> Self {
         let view =
             |finding: &'f Finding| FindingView { run: finding.run.as_ref(), place: &finding.place, problem: &finding.problem };
@@ -35,7 +35,7 @@ impl<'f> Verdict<'f> {
 }
 
 impl Project {
-    /// Checks the chain of commits, stored values, materialized states and lists: of one run, or of all.
+    /// Verifies the hash chain, stored values, materialized states and lists, of one run or of all.
     pub async fn verify(&self, run: Option<&RunId>) -> Result<Vec<Finding>, Error> {
         Ok(match run {
             None => verify_all(self.store()).await?,
@@ -43,9 +43,9 @@ impl Project {
         })
     }
 
-    /// Accepts that commits are missing which were recorded, so that the runs can continue without them.
+    /// Accepts that recorded commits are missing, so that the runs can continue without them.
     pub fn accept_missing(&self, caller: &Caller) -> Result<(), Error> {
-        // The store cannot record the attempt as long as it lacks commits.
+        // A store with missing commits cannot record a refused attempt.
         caller.may_decide("accept that commits are missing")?;
         if !self.is_on_a_server() {
             SqliteStore::accept_missing(&self.root.folder())?;

@@ -1,4 +1,4 @@
-//! Waiting for runs, whichever process drives them.
+//! Waiting for runs, regardless of which process drives them.
 
 use crate::error::Error;
 use crate::project::Project;
@@ -14,16 +14,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a run that is left to workers may lack one before it counts as interrupted: between an answer and the worker that continues
-/// the run, no process drives it.
+/// How long a detached run may be without a driver before it counts as interrupted. Between an answer and its pickup by a worker,
+/// no process drives the run.
 const HANDOVER: Duration = Duration::from_secs(2);
 
-/// How many runs are read first to see whether any of them is driven.
+/// How many runs to read first when looking for a driven one.
 const FIRST_LISTED: usize = 64;
 
 impl Project {
-    /// Waits until a run has ended, waits for a person, or is interrupted because no process drives it and none is about to. A run that is left to workers
-    /// is waited for while they are busy with others.
+    /// Waits until a run has ended, waits for a person, or is interrupted because no process drives it. For a detached run, this
+    /// also waits while the workers are busy with other runs.
     pub async fn wait(&self, run: &RunId) -> Result<RunStatus, Error> {
         let mut changes = Changes::of(self.store(), run);
         loop {
@@ -39,15 +39,14 @@ impl Project {
         }
     }
 
-    /// Waits until the process that drives a run has continued from what was recorded at this version, or no process drives it any more:
-    /// a driver that is about to end does not see what was recorded, and once it is gone the run can continue elsewhere. Gives the
-    /// process that drives it.
+    /// Waits until the driver of a run has reacted to the commit with this version, or has exited. A driver that is about to exit
+    /// does not see the commit, and the run can then continue elsewhere. Returns the driver, if there is one.
     pub async fn until_driver_saw(&self, run: &RunId, version: u64) -> Result<Option<DriverInfo>, Error> {
         let deadline = Instant::now() + HANDOVER;
         let mut changes = Changes::of(self.store(), run);
         loop {
             let driver = self.store().driver_of(run).await?;
-            // Whatever a driver commits, it has read what was recorded before.
+            // A driver reads all earlier commits before it commits.
             if driver.is_none() || !self.store().commits(run, version, 1).await?.is_empty() {
                 return Ok(driver);
             }
@@ -58,8 +57,8 @@ impl Project {
         }
     }
 
-    /// Whether a run could continue, and no process drives it or is about to. A run that is left to workers counts as abandoned only when none has taken it
-    /// after a moment, and none drives any other run of this project either.
+    /// Whether a run could continue, but no process drives it or is about to. A detached run counts as abandoned only if no
+    /// worker claims it within a short time, and no worker drives another run of this project.
     pub async fn is_abandoned(&self, run: &RunId) -> Result<bool, Error> {
         let mut changes = Changes::of(self.store(), run);
         let mut deadline = Instant::now() + HANDOVER;
@@ -78,11 +77,11 @@ impl Project {
         }
     }
 
-    /// Whether a live process drives any of the runs of this project that were left to workers.
+    /// Whether a live process drives any detached run of this project.
     async fn workers_are_busy(&self) -> Result<bool, Error> {
         let mut limit = FIRST_LISTED;
         loop {
-            // They come before all other timers.
+            // Timers of detached runs come before all others.
             let timers = self.store().timers(Timestamp::from_millis(0), limit).await?;
             let all = timers.len() < limit;
             let undriven: BTreeSet<RunId> = self.store().undriven(limit).await?.into_iter().collect();
@@ -95,8 +94,7 @@ impl Project {
         }
     }
 
-    /// Waits until a run asks a person something, and gives the oldest hold that is open; nothing when the run ends or is interrupted
-    /// first.
+    /// Waits until a run asks a person, and returns its oldest open hold. Returns `None` if the run ends or is interrupted first.
     pub async fn next_hold(&self, run: &RunId) -> Result<Option<HoldRow>, Error> {
         let mut changes = Changes::of(self.store(), run);
         loop {
@@ -104,7 +102,7 @@ impl Project {
             if let Some(open) = holds.into_iter().find(|hold| hold.row.state == HoldState::Open) {
                 return Ok(Some(open.row));
             }
-            // A run that waits without an open hold checks an answer, or waits for a review.
+            // A waiting run without an open hold is checking an answer or waiting for a review.
             let status = tokio::select! {
                 status = self.wait(run) => status?,
                 changed = changes.next() => {

@@ -1,7 +1,7 @@
-//! Workers: many runs driven by one process.
+//! Workers, which drive many runs in one process.
 //!
-//! A worker drives the runs that were [started](crate::Project::start) or [resumed](crate::Project::resume) without a driver of their
-//! own, side by side. A run that waits for a person costs it nothing; when the answer is recorded, by whichever process, the worker
+//! A worker drives all runs that were [started](crate::Project::start) or [resumed](crate::Project::resume) without a driver of
+//! their own, concurrently. A run that waits for a person uses no resources. When any process records the answer, the worker
 //! continues the run.
 
 use crate::error::Error;
@@ -24,74 +24,74 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// What became of a run that a worker drives.
+/// An event of a run that a worker drives.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Report {
-    /// It is driven from now on.
+    /// The worker has started to drive the run.
     Started,
-    /// It waits for a person.
+    /// The run waits for a person.
     Waiting,
-    /// It was stopped in the middle.
+    /// The run was interrupted.
     Interrupted,
-    /// It could not be driven.
+    /// The run could not be driven.
     NotDriven {
-        /// Why.
+        /// The error.
         error: String,
-        /// After how long it is tried again; absent when it is given up here.
+        /// The delay until the next attempt; absent if the worker gives up on the run.
         #[serde(skip_serializing_if = "Option::is_none")]
         retry_in_ms: Option<u64>,
     },
     /// A task failed.
     TaskFailed {
-        /// Its address.
+        /// The address of the task.
         task: String,
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// It has ended.
+    /// The run has ended.
     Ended {
-        /// How.
+        /// The final status.
         status: Status,
     },
-    /// It left a worktree.
+    /// The run left a worktree.
     Worktree {
-        /// Which.
+        /// The worktree.
         worktree: WorktreeView,
     },
-    /// What it left in worktrees could not be found out.
+    /// The worktrees of the run could not be listed.
     NoWorktrees {
-        /// Why.
+        /// The error.
         error: String,
     },
     /// The summary of a plan was written.
     Summary {
-        /// Where it is.
+        /// The path of the summary.
         path: String,
     },
     /// The summary of a plan could not be written.
     SummaryFailed {
-        /// Why.
+        /// The error.
         error: String,
     },
 }
 
-/// Hears what becomes of the runs that a worker drives. A panic in it ends the driver of that run, if there is one, and nothing else.
+/// Observes the runs that a worker drives. A panic in it ends only the driver of the affected run.
 pub trait Observer: Send + Sync + 'static {
-    /// Something became of a run.
+    /// Called for each event of a run.
     fn report(&self, run: &RunId, at: Timestamp, report: &Report);
 
-    /// A commit of a run became durable.
+    /// Called when a commit of a run has become durable.
     fn committed(&self, run: &Run, entries: &[Entry]) {
         let (_, _) = (run, entries);
     }
 
-    /// The store failed, and the worker tries again after this long. Until then it starts to drive no other run.
+    /// Called when the store has failed. The worker retries after `again_in` and claims no other run until then.
     fn store_failed(&self, at: Timestamp, error: &StoreError, again_in: Duration) {
         let (_, _, _) = (at, error, again_in);
     }
 
-    /// The worker notices what other processes record later than it could, for this reason.
+    /// Called when the worker can notice changes by other processes only with a delay.
     fn changes_are_late(&self, at: Timestamp, warning: &str) {
         let (_, _) = (at, warning);
     }
@@ -103,15 +103,15 @@ impl Observer for () {
 
 /// Drives runs in the background of this process until it is stopped.
 ///
-/// A store that cannot be reached for a while does not end it. One that is gone or damaged does: [`Worker::ended`] tells.
+/// The worker survives a temporary failure of the store, but not its loss or corruption: see [`Worker::ended`].
 pub struct Worker {
     halt: Halt,
-    /// Absent once its end was observed.
+    /// `None` once the end of the worker has been observed.
     task: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Worker {
-    /// Starts a worker in the current tokio runtime.
+    /// Starts a worker in the current tokio runtime, which drives at most `max_runs` runs at a time.
     pub fn start(project: &Project, max_runs: usize, observer: Arc<dyn Observer>) -> Self {
         let halt = Halt::default();
         let mut runs = Runs::new(project, observer);
@@ -124,13 +124,13 @@ impl Worker {
         Self { halt, task: Some(task) }
     }
 
-    /// Stops the worker. Tasks that are running are ended, and their runs are saved as interrupted.
+    /// Stops the worker. Running tasks are ended, and their runs are saved as interrupted.
     pub async fn stop(mut self) -> Result<(), Error> {
         self.halt.halt(HaltReason::Stopped);
         self.ended().await
     }
 
-    /// Waits until the worker ends by itself, because its store is gone or damaged. Nothing is driven then. The reason is given once.
+    /// Waits until the worker ends by itself because its store is lost or corrupt. Reports the reason only once.
     pub async fn ended(&mut self) -> Result<(), Error> {
         let Some(task) = &mut self.task else { return Ok(()) };
         let ended = task.await;
@@ -142,9 +142,9 @@ impl Worker {
     }
 }
 
-/// Lets this process adopt what tasks leave behind, so that it is ended with its task however often it forks. The program `lockgate` does
-/// so whenever it drives. An embedding program that drives runs calls it once, inside the tokio runtime, unless its own code waits for
-/// any child: processes that tasks left behind are then reaped in the background of this process.
+/// Makes this process adopt processes that tasks leave behind, so that they end with their task even if they daemonize. The
+/// `lockgate` program does this whenever it drives runs. Call it once, inside the tokio runtime, if your program drives runs,
+/// unless your own code waits for arbitrary children: the adopted processes are reaped in the background.
 pub fn adopt_orphans() -> std::io::Result<()> {
     let adopted = become_subreaper();
     tokio::spawn(keep_reaping());
@@ -159,14 +159,14 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Nothing is driven yet.
+    /// Creates an empty set of runs.
     pub fn new(project: &Project, observer: Arc<dyn Observer>) -> Self {
         let writing = Writing::default();
         let shared = Shared { root: project.root.clone(), runtime: project.runtime.clone(), writing: writing.clone(), observer };
         Self { fleet: Fleet::new(project.runtime.clone(), Box::new(shared)), writing, runtime: project.runtime.clone() }
     }
 
-    /// Drives all runs that can continue, until there have been none for a while or it is asked to stop.
+    /// Drives all runs that can continue, until there have been none for a while or `halt` is triggered.
     pub async fn drive(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), Error> {
         let driven = self.fleet.drive(until, halt).await;
         let writing = std::mem::take(&mut *self.writing.lock().unwrap_or_else(PoisonError::into_inner));
@@ -178,23 +178,23 @@ impl Runs {
         Ok(driven?)
     }
 
-    /// Waits until the notices that are due were tried once.
+    /// Waits until each notice that is due has been attempted once.
     async fn settle_notices(&self) {
         if let Some(courier) = self.runtime.perform.courier() {
             courier.settle().await;
         }
     }
 
-    /// Whether there is a run that could be driven here, other than those that were given up.
+    /// Whether a run could be driven here, other than those that the worker has given up on.
     pub async fn has_work(&self) -> Result<bool, Error> {
         Ok(self.fleet.has_work().await?)
     }
 }
 
-/// Summaries of plans that are being written.
+/// Tasks that write summaries of plans.
 type Writing = Arc<Mutex<Vec<JoinHandle<()>>>>;
 
-/// What all runs of a worker share.
+/// State that is shared by all runs of a worker.
 #[derive(Clone)]
 struct Shared {
     root: Root,
@@ -236,7 +236,7 @@ impl Watcher for Shared {
         match paused {
             Paused::Waiting => self.report(run, &Report::Waiting),
             Paused::Interrupted => self.report(run, &Report::Interrupted),
-            // How it ended was reported when it did.
+            // The end was reported when it happened.
             Paused::Ended => {}
         }
     }
@@ -259,7 +259,7 @@ impl Watcher for Shared {
     }
 }
 
-/// Reports how a run ended, and what it left in worktrees and next to plans.
+/// Reports how a run ended, its worktrees and its plan summaries.
 struct OneRun {
     shared: Shared,
     reporter: Reporter,

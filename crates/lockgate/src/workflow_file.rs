@@ -1,4 +1,4 @@
-//! Workflow files as people name them: only regular files are opened, and what is wrong with a path is said with what may be meant.
+//! Reads workflow files. Only regular files are opened, and errors suggest files that may be meant.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -10,21 +10,21 @@ use lockgate_runner::start::{DonePlans, WorkflowFile, WorkflowFileError, read_te
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// How many workflow files a help lists.
+/// How many workflow files an error lists.
 const LISTED: usize = 8;
 
 const SHOW_DIFF: &str = "show_diff";
 
-/// Reads and checks a workflow file, or the plans of a folder.
+/// Reads and checks a workflow file, or the plans in a directory.
 pub fn read(path: &Path) -> Result<WorkflowFile, Error> {
     read_with(path, &DonePlans::Skip)
 }
 
-/// The same, with a choice of the plans of a directory that are done.
+/// Like [`read()`], with a choice of which finished plans to include.
 pub fn read_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, Error> {
     if path.is_dir() {
         match read_workflow_with(path, done) {
-            // It holds no plans.
+            // The directory contains no plans.
             Err(WorkflowFileError::Folder { .. }) => {}
             plans => return Ok(plans?),
         }
@@ -33,7 +33,7 @@ pub fn read_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, Error> {
     Ok(read_workflow_with(path, done)?)
 }
 
-/// Warns where a workflow shows a git change and its file is in no repository. It may still be run where there is one.
+/// Warns if a workflow shows git changes but its file is outside any repository. The workflow may still run inside one.
 pub fn missing_repository(file: &WorkflowFile) -> Option<Problem> {
     file.workflow.as_ref().filter(|workflow| workflow.shows_diff())?;
     let dir = file.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -43,7 +43,7 @@ pub fn missing_repository(file: &WorkflowFile) -> Option<Problem> {
     Some(Problem {
         code: ProblemCode::NoRepository,
         severity: Severity::Warning,
-        message: "`show_diff` shows a git change, and this file is not in a git repository".to_owned(),
+        message: "`show_diff` shows git changes, but this file is not in a git repository".to_owned(),
         span: start..start + SHOW_DIFF.len(),
         line,
         column,
@@ -53,29 +53,28 @@ pub fn missing_repository(file: &WorkflowFile) -> Option<Problem> {
     })
 }
 
-/// Line and column, counted from 1, of what follows a text.
+/// The line and column, from 1, that follow a text.
 fn position(before: &str) -> (usize, usize) {
     let line = before.rsplit('\n').next().unwrap_or_default();
     (before.matches('\n').count() + 1, line.chars().count() + 1)
 }
 
-/// Reads the text of another file that people name.
+/// Reads another text file.
 pub fn text(path: &Path) -> Result<String, Error> {
     is_regular(path)?;
     Ok(read_text(path)?)
 }
 
-/// Pipes and devices are not opened: reading them may wait for ever or do something.
+/// Refuses pipes and devices, because reading them may block or have side effects.
 fn is_regular(path: &Path) -> Result<(), Error> {
     let named = path.display();
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => Ok(()),
         Ok(found) if found.is_dir() => {
-            Err(Error::new(Code::NotAFile, format!("{named} is a folder without plans, and a workflow is a file"))
+            Err(Error::new(Code::NotAFile, format!("{named} is a directory without plans, not a workflow file"))
                 .help(files_in(path)))
         }
-        Ok(_) => Err(Error::new(Code::NotAFile, format!("{named} is no regular file, and only such are read"))
-            .help("write the workflow to a file and name that")),
+        Ok(_) => Err(Error::new(Code::NotAFile, format!("{named} is not a regular file")).help("write the workflow to a file")),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             Err(Error::new(Code::UnreadableFile, format!("{named} cannot be read: there is no such file")).help(files_in(folder)))
@@ -85,10 +84,10 @@ fn is_regular(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// What may be meant instead.
+/// Suggests workflow files in a directory.
 fn files_in(folder: &Path) -> String {
     let Ok(entries) = std::fs::read_dir(folder) else {
-        return "name a workflow file; the path is looked up from the current folder".to_owned();
+        return "name a workflow file; paths are relative to the current directory".to_owned();
     };
     let is_yaml = |path: &Path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
     let paths = entries.flatten().map(|entry| entry.path()).filter(|path| is_yaml(path) && path.is_file());
@@ -109,7 +108,7 @@ fn files_in(folder: &Path) -> String {
     format!("YAML files there: {}", names.join(", "))
 }
 
-/// How many problems of each kind there are.
+/// Counts errors and warnings.
 pub fn summary<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> String {
     let (mut errors, mut warnings, mut untold) = (0, 0, 0);
     for problem in problems {
@@ -119,11 +118,11 @@ pub fn summary<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> String {
             (count, _) => untold += count,
         }
     }
-    let told = match (errors, warnings) {
+    let counts = match (errors, warnings) {
         (0, 0) => "fine".to_owned(),
         (0, warnings) => counted(warnings, "warning"),
         (errors, 0) => counted(errors, "error"),
         (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
     };
-    if untold == 0 { told } else { format!("{told} and {}", counted(untold, "more problem")) }
+    if untold == 0 { counts } else { format!("{counts} and {}", counted(untold, "more problem")) }
 }

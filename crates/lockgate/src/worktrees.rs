@@ -1,4 +1,4 @@
-//! The worktrees that runs left: listing, merging and removing them.
+//! Listing, merging and removing the worktrees of runs.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -19,7 +19,7 @@ use lockgate_runner::worktree::{ExistingWorktree, NotMerged, existing, merge, re
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// Whether a workflow, or something in it, works in worktrees.
+/// Whether a workflow or any of its tasks uses worktrees.
 pub fn uses(workflow: &Workflow) -> bool {
     let asks = |worktree: Worktree| match worktree {
         Worktree::No => false,
@@ -28,7 +28,7 @@ pub fn uses(workflow: &Workflow) -> bool {
     asks(workflow.worktree) || workflow.phases.iter().any(|phase| phase.tasks.iter().any(|task| asks(task.worktree)))
 }
 
-/// The worktrees of a run. Git is called only for workflows that use them.
+/// Lists the worktrees of a run. Calls git only if the workflow uses worktrees.
 pub async fn of_run(project: &Project, run: &Run) -> Result<Vec<WorktreeView>, Error> {
     if !uses(&run.workflow) {
         return Ok(Vec::new());
@@ -41,17 +41,17 @@ pub async fn of_run(project: &Project, run: &Run) -> Result<Vec<WorktreeView>, E
     }
 }
 
-/// Removes what a run that ended well left and that holds no work, and gives what stays. Nothing else is removed by itself: whoever
-/// mends and resumes a run goes on in its worktree.
+/// Removes unused worktrees of a complete run, and returns the remaining ones. Other runs keep theirs, because they may be
+/// resumed.
 pub fn settle(root: &Root, run: &Run) -> Result<Vec<WorktreeView>, Error> {
     if matches!(run.end, Some(End::Complete | End::Aborted | End::Cancelled))
         && (run.workflow.commits() || run.workflow.shows_diff())
         && let Err(error) = forget_runs(root.dir(), |over| *over == run.id, false)
     {
-        // `gc` removes what stays.
+        // `lockgate db gc` removes the remaining ones.
         tracing::debug!(run = %run.id, %error, "snapshots of tasks stay behind");
     }
-    // An aborted run may be resumed, and its questions asked again.
+    // An aborted run may be resumed and ask its questions again.
     if matches!(run.end, Some(End::Complete)) && run.workflow.shows_diff() {
         lockgate_runner::diff::forget(root, &run.id);
     }
@@ -69,7 +69,7 @@ fn viewed(found: Result<Vec<ExistingWorktree>, GitError>, root: &Root, run: &Run
     match found {
         Ok(found) => Ok(found.iter().map(|existing| WorktreeView::of(existing, root, Some(&run.workflow))).collect()),
         Err(why) => {
-            let message = format!("the worktrees of run {} cannot be looked at: {}", run.id, sanitize::line(&why.to_string()));
+            let message = format!("the worktrees of run {} cannot be listed: {}", run.id, sanitize::line(&why.to_string()));
             Err(Error::new(Code::GitError, message))
         }
     }
@@ -80,22 +80,22 @@ fn viewed(found: Result<Vec<ExistingWorktree>, GitError>, root: &Root, run: &Run
 pub struct ListedWorktree {
     /// The worktree.
     pub worktree: WorktreeView,
-    /// The status of its run; absent where the run is not in the database any more.
+    /// The status of its run; absent if the run is no longer in the database.
     pub status: Option<Status>,
 }
 
-/// What became of a worktree that was merged.
+/// The result of merging a worktree.
 #[derive(Clone, Debug)]
 pub struct Merged {
-    /// The worktree as it was.
+    /// The worktree before the merge.
     pub worktree: WorktreeView,
-    /// The branch that has its commits now.
+    /// The branch that it was merged into.
     pub into: String,
-    /// Whether it was removed; otherwise it holds work that its branch does not have.
+    /// Whether it was removed. Otherwise it still contains work that was not merged.
     pub removed: bool,
 }
 
-/// A worktree that somebody means, with its run.
+/// A selected worktree and its run.
 struct Meant {
     run: Run,
     existing: ExistingWorktree,
@@ -103,13 +103,13 @@ struct Meant {
 }
 
 impl Project {
-    /// The worktrees of a run, or of all runs.
+    /// Lists the worktrees of a run, or of all runs.
     pub async fn worktrees(&self, run: Option<&RunId>) -> Result<Vec<ListedWorktree>, Error> {
         let found = existing(&self.root, run).map_err(git_error)?;
         let mut runs: BTreeMap<RunId, Option<Run>> = BTreeMap::new();
         for existing in &found {
             if let Entry::Vacant(unknown) = runs.entry(existing.run()) {
-                // A run that is no longer in the database may have left one.
+                // The worktree may belong to a run that is no longer in the database.
                 let run = load(self.store(), unknown.key()).await.ok();
                 unknown.insert(run);
             }
@@ -122,15 +122,16 @@ impl Project {
         Ok(found.iter().map(listed).collect())
     }
 
-    /// Merges the branch of a worktree into what the root has checked out, and removes the worktree. Without a task it is the run's own.
+    /// Merges the branch of a worktree into the branch that is checked out in the root, and removes the worktree. Without `task`,
+    /// selects the worktree of the run itself.
     pub async fn merge_worktree(&self, run: &str, task: Option<&str>, caller: &Caller) -> Result<Merged, Error> {
         let Meant { run, existing: tree, view } = self.meant_worktree(run, task).await?;
         self.may_decide(caller, &run.id, "merge a worktree").await?;
         if run.end.is_none() || run.status() == Status::Failed {
-            return Err(not_over(&run, "merged").help(format!("it can be looked at in {}", view.path)));
+            return Err(not_over(&run, "merged").help(format!("you can inspect it in {}", view.path)));
         }
         let into = merge(&self.root, &tree).map_err(|why| not_merged(why, &view))?;
-        // Read again: what was merged is no longer its own.
+        // Read the worktree again, because merged commits no longer count as its work.
         let now = existing(&self.root, Some(&run.id)).map_err(git_error)?;
         let idle = now.iter().find(|now| now.tree == tree.tree).filter(|existing| !existing.has_work());
         if let Some(idle) = idle {
@@ -139,7 +140,7 @@ impl Project {
         Ok(Merged { worktree: view, into, removed: idle.is_some() })
     }
 
-    /// Removes a worktree and its branch; with `force` also where commits or changes are lost with it.
+    /// Removes a worktree and its branch. With `force`, even if this loses commits or changes.
     pub async fn remove_worktree(
         &self,
         run: &str,
@@ -155,10 +156,8 @@ impl Project {
             return Err(not_over(&run, "removed"));
         }
         if existing.has_work() && !force {
-            let message = format!("{} holds work that would be lost: {}", view.path, view.holds());
-            return Err(
-                Error::new(Code::WorkWouldBeLost, message).help(format!("take it over with `{}`", command("merge", &view)))
-            );
+            let message = format!("{} contains work that would be lost: {}", view.path, view.holds());
+            return Err(Error::new(Code::WorkWouldBeLost, message).help(format!("keep it with `{}`", command("merge", &view))));
         }
         remove(&self.root, &existing, force).map_err(git_error)?;
         Ok(view)
@@ -194,7 +193,7 @@ impl Project {
                     Some(_) => (Code::AmbiguousName, format!("run {} has several worktrees{of}", run.id)),
                 };
                 let error = Error::new(code, message);
-                Err(listed.into_iter().fold(error, |error, line| error.help(format!("there is {line}"))))
+                Err(listed.into_iter().fold(error, |error, line| error.help(format!("existing worktree: {line}"))))
             }
         }
     }
@@ -208,28 +207,27 @@ fn not_merged(why: NotMerged, view: &WorktreeView) -> Error {
     let branch = &view.branch;
     match why {
         NotMerged::RootChanged(files) => {
-            let message = format!("the root has changes that are not committed, so {branch} is not merged: {}", files.join(", "));
-            Error::new(Code::UncommittedChanges, message).help("commit them or put them aside (`git stash`), then merge again")
+            let message = format!("the root has uncommitted changes, so {branch} is not merged: {}", files.join(", "));
+            Error::new(Code::UncommittedChanges, message).help("commit or stash them, then merge again")
         }
         NotMerged::Uncommitted => {
-            let message = format!("{} has changes that are not committed ({}), so it is not merged", view.path, view.holds());
+            let message = format!("{} has uncommitted changes ({}), so it is not merged", view.path, view.holds());
             Error::new(Code::UncommittedChanges, message)
                 .help(format!("commit them there (`git -C {} commit`), then merge again", shell_word(&view.path)))
         }
         NotMerged::NoBranch => {
             let message = format!("the root has no branch checked out, so {branch} is not merged");
-            Error::new(Code::GitError, message).help("check out the branch that is to have it (`git switch BRANCH`)")
+            Error::new(Code::GitError, message).help("check out the target branch with `git switch BRANCH`")
         }
         NotMerged::OtherHead => {
-            let message = format!("{} has something other than its branch {branch} checked out, so it is not merged", view.path);
+            let message = format!("{} does not have its branch {branch} checked out, so it is not merged", view.path);
             let switch = format!("git -C {} switch {}", shell_word(&view.path), shell_word(branch));
-            Error::new(Code::GitError, message).help(format!(
-                "put the commits that you want on the branch (`{switch}`, then `git merge COMMIT` there), then merge again"
-            ))
+            Error::new(Code::GitError, message)
+                .help(format!("move your commits to the branch (`{switch}`, then `git merge COMMIT` there), then merge again"))
         }
         NotMerged::Conflict(files) => {
-            let message = format!("{branch} conflicts with what the root has checked out, in: {}", files.join(", "));
-            Error::new(Code::MergeConflict, message).help("nothing has changed: the merge was taken back").help(format!(
+            let message = format!("{branch} conflicts with the root's branch in: {}", files.join(", "));
+            Error::new(Code::MergeConflict, message).help("the merge was rolled back; nothing has changed").help(format!(
                 "merge it yourself with `git merge {}`, then `{}`",
                 shell_word(branch),
                 command("remove", view)
@@ -241,11 +239,11 @@ fn not_merged(why: NotMerged, view: &WorktreeView) -> Error {
 
 fn not_over(run: &Run, done: &str) -> Error {
     let status = run.status();
-    let message = format!("run {} is {status}, and what works in its worktree goes on there, so it is not {done}", run.id);
-    Error::new(Code::RunNotEnded, message).help(format!("let it come to its end, or end it with `lockgate cancel {}`", run.id))
+    let message = format!("run {} is {status}, and still needs its worktree, so it is not {done}", run.id);
+    Error::new(Code::RunNotEnded, message).help(format!("wait until it ends, or cancel it with `lockgate cancel {}`", run.id))
 }
 
-/// An error of git.
+/// Converts an error of git.
 pub(crate) fn git_error(why: impl std::fmt::Display) -> Error {
-    Error::new(Code::GitError, format!("git could not do it: {why}")).help("mend what git says, then try again")
+    Error::new(Code::GitError, format!("git failed: {why}")).help("fix the problem that git reports, then try again")
 }

@@ -1,4 +1,4 @@
-//! A project in a directory of its own, with an agent program that talks to the stub.
+//! A project in a temporary directory, with an agent program that talks to the stub.
 
 use crate::programs::Program;
 use crate::stub::{KEY, Stub};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything takes that is going to happen at all.
+/// Longer than any operation that succeeds at all.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Harness {
     pub(crate) stub: Stub,
-    /// The agent's own home and the project.
+    /// Contains the agent's home directory and the project.
     directory: tempfile::TempDir,
     program: Program,
 }
@@ -31,7 +31,7 @@ impl Harness {
             std::fs::create_dir_all(harness.directory.path().join(directory)).unwrap();
         }
         harness.write("project/.lockgate/config.yaml", "people: { require_terminal: false }\n");
-        // Sessions of some programs belong to a repository.
+        // Some programs tie sessions to a repository.
         let made = Command::new("git").args(["init", "--quiet"]).current_dir(harness.root()).status().unwrap();
         assert!(made.success());
         for (path, text) in (harness.program.files)(&harness.stub.url()) {
@@ -44,20 +44,20 @@ impl Harness {
         self.directory.path().join("project")
     }
 
-    /// Writes a file of the project or of the agent's home.
+    /// Writes a file in the project or in the agent's home directory.
     pub(crate) fn write(&self, path: &str, text: &str) {
         let path = self.directory.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    /// Writes a workflow of these tasks, one after the other. `agent` adds to how the program is started.
+    /// Writes a workflow with these tasks in sequence. `agent` extends the configuration of the program.
     pub(crate) fn flow(&self, tasks: &Value, agent: &Value, others: &Value) {
         let args = [self.program.needs, self.program.permits].concat();
         self.flow_with(&json!({"preset": self.program.preset, "args": args}), tasks, agent, others);
     }
 
-    /// The same, where nothing permits the program to use its shell.
+    /// Like [`Self::flow`], but does not permit the program to use its shell.
     pub(crate) fn flow_without_permission(&self, tasks: &Value) {
         let setting = json!({"preset": self.program.preset, "args": self.program.needs});
         self.flow_with(&setting, tasks, &json!({}), &json!({}));
@@ -76,12 +76,12 @@ impl Harness {
         self.write("project/flow.yaml", &flow.to_string());
     }
 
-    /// Lockgate in the project, with the agent's own home and a key that the stub accepts.
+    /// A `lockgate` command in the project, with the agent's home directory and a key that the stub accepts.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lockgate"));
         command.args(arguments).current_dir(self.root()).env_clear().stdin(Stdio::null());
         command.env("PATH", path(self.program.directory)).env("HOME", self.directory.path().join("home"));
-        // Some programs leave reports and unpacked libraries there.
+        // Some programs leave reports and unpacked libraries in the temporary directory.
         command.env("TMPDIR", self.directory.path().join("tmp"));
         command.env("USER", "tester").env("TERM", "dumb").env("LANG", "C.UTF-8");
         command.env(self.program.key, KEY).envs((self.program.environment)(&self.stub.url()));
@@ -92,21 +92,21 @@ impl Harness {
         output(self.command(arguments))
     }
 
-    /// The same with a key that the stub refuses.
+    /// Runs with a key that the stub rejects.
     pub(crate) fn run_with_another_key(&self, arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
         command.env(self.program.key, "some-other-key");
         output(command)
     }
 
-    /// The same without any key.
+    /// Runs without a key.
     pub(crate) fn run_without_key(&self, arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
         command.env_remove(self.program.key);
         output(command)
     }
 
-    /// Runs the workflow, which must end with this code.
+    /// Runs the workflow, and checks the exit code.
     pub(crate) fn must(&self, code: i32, arguments: &[&str]) -> Output {
         let output = self.run(arguments);
         assert_eq!(output.code, Some(code), "{arguments:?}: {}\n{}\n{:#?}", output.stdout, output.stderr, self.stub.seen());
@@ -142,13 +142,13 @@ impl Harness {
         events.filter(|event| event["type"] == kind).collect()
     }
 
-    /// What the agent reported about the task that finished with this number.
+    /// The agent's report about the task that finished with this number.
     pub(crate) fn report(&self, number: usize) -> Value {
         let finished = self.events("task_finished");
         finished.get(number).map(|event| event["agent"].clone()).unwrap_or_else(|| panic!("{finished:#?}"))
     }
 
-    /// Waits until no process lives that has the agent's home.
+    /// Waits until no process uses the agent's home directory.
     pub(crate) fn until_nothing_runs(&self) {
         let home = format!("HOME={}\0", self.directory.path().join("home").display());
         until("everything that the agent started has ended", || processes_with(&home).is_empty());
@@ -156,19 +156,19 @@ impl Harness {
 }
 
 impl Drop for Harness {
-    /// A test that failed must leave nothing running.
+    /// A failed test must not leave processes running.
     fn drop(&mut self) {
         let home = format!("HOME={}\0", self.directory.path().join("home").display());
         for pid in processes_with(&home) {
             if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                // It may have ended by itself.
+                // The process may have exited already.
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
         }
     }
 }
 
-/// Processes that have this in their environment.
+/// Processes with this variable in their environment.
 fn processes_with(variable: &str) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -188,7 +188,7 @@ fn output(mut command: Command) -> Output {
     }
 }
 
-/// The program and the Node.js that it needs, then what the system has.
+/// A search path with the program, the Node.js that it needs, and the system directories.
 fn path(directory: &str) -> String {
     let installed = std::env::var("LOCKGATE_AGENT_PROGRAMS")
         .expect("the real agent programs are needed: run these tests with `cargo xtask agents`, which installs them");
@@ -197,7 +197,7 @@ fn path(directory: &str) -> String {
     [of(directory), of("node"), std::env::var("PATH").unwrap_or_default()].join(":")
 }
 
-/// Adds the keys of one map to another; lists are joined.
+/// Merges a map into another one. Lists are concatenated.
 fn merge(into: &mut Value, from: &Value) {
     for (key, value) in from.as_object().into_iter().flatten() {
         match (&mut into[key], value) {
@@ -207,7 +207,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !so() {

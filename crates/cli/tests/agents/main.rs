@@ -1,13 +1,13 @@
-//! The presets, tested with the real agent programs against a stub model server on loopback.
+//! Tests the presets with the real agent programs, against a stub model server on loopback.
 //!
-//! `cargo xtask agents` installs the programs and runs these tests; `cargo test` leaves them out. Each program has a module with the
+//! `cargo xtask agents` installs the programs and runs these tests; `cargo test` skips them. Each program has a module with the
 //! common tests; some have more.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
 //! | `stub/` | the model server |
-//! | `programs.rs` | how each program is pointed at it |
-//! | `harness.rs` | a project in a directory of its own, and Lockgate run in it |
+//! | `programs.rs` | how each program is configured for the stub |
+//! | `harness.rs` | a project in a temporary directory, and running Lockgate in it |
 //! | `turns.rs`, `sessions.rs`, `refusals.rs` | the tests |
 
 mod harness;
@@ -29,7 +29,7 @@ macro_rules! tests {
     };
 }
 
-/// The tests of every program, and further ones.
+/// The common tests of a program, and additional ones.
 macro_rules! tests_of {
     ($program:ident $(, $file:ident::$test:ident)*) => {
         tests! {

@@ -1,36 +1,36 @@
-//! How each agent program is pointed at the stub, and what permits or denies it its shell.
+//! How each agent program is configured for the stub, and how its shell is permitted or denied.
 
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Program {
-    /// Where it is installed.
+    /// The installation directory.
     pub(crate) directory: &'static str,
     pub(crate) preset: &'static str,
-    /// The variable that holds its key.
+    /// The environment variable for the key.
     pub(crate) key: &'static str,
-    /// Arguments that it always needs here.
+    /// Arguments that it always needs.
     pub(crate) needs: &'static [&'static str],
-    /// Its shell, as it is called where tools are allowed and denied.
+    /// The name of its shell tool in permissions.
     pub(crate) shell: &'static str,
-    /// Further arguments with which it may use its shell without asking.
+    /// Additional arguments that permit the shell without a prompt.
     pub(crate) permits: &'static [&'static str],
-    /// Whether it names its session before its work has ended.
+    /// Whether it reports its session id before the turn ends.
     pub(crate) names_session: bool,
-    /// Further variables, given the address of the stub.
+    /// Additional environment variables, given the address of the stub.
     pub(crate) environment: fn(&str) -> Vec<(&'static str, String)>,
-    /// Its settings: paths under `home/` and `project/`, given the address of the stub.
+    /// Configuration files under `home/` and `project/`, given the address of the stub.
     pub(crate) files: fn(&str) -> Vec<(&'static str, String)>,
-    /// What keeps it from running `touch`.
+    /// How to deny it `touch`.
     pub(crate) denies: Denies,
 }
 
-/// What is changed so that a program may use its shell, but not for `touch`.
+/// Changes that permit a program its shell, except for `touch`.
 #[derive(Clone, Copy)]
 pub(crate) struct Denies {
-    /// Further arguments.
+    /// Additional arguments.
     pub(crate) arguments: &'static [&'static str],
-    /// Files that are written in addition, or instead of others.
+    /// Files that are added or replaced.
     pub(crate) files: fn(&str) -> Vec<(&'static str, String)>,
 }
 
@@ -134,7 +134,7 @@ pub(crate) const qwen: Program = Program {
         let settings = json!({
             "privacy": {"usageStatisticsEnabled": false},
             "general": {"enableAutoUpdate": false},
-            // Requests of its own, which it counts.
+            // These features send requests of their own, which count as usage.
             "memory": {"enableManagedAutoMemory": false, "enableManagedAutoDream": false},
             "ui": {"enableFollowupSuggestions": false},
         });

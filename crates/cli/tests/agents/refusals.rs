@@ -1,4 +1,4 @@
-//! What is refused: keys, requests and tools.
+//! Refused keys, requests and tools.
 
 use crate::harness::Harness;
 use crate::programs::Program;

@@ -8,14 +8,15 @@ use serde_json::json;
 pub(crate) fn tasks_share_a_session_and_each_turn_counts_once_towards_the_budget(program: Program) {
     let harness = Harness::new(program);
     let task = |id: &str| json!({"id": id, "session": "same", "prompt": format!("Task {id}. %%[{{\"text\":\"done {id}\"}}]%%")});
-    // Each turn uses 110 tokens: the third task may start, the fourth may not. Counted twice, the third could not start either.
+    // Each turn uses 110 tokens, so the third task may start, but not the fourth. If usage were counted twice, the third could
+    // not start either.
     let budget = json!({"budget": {"max_tokens": 300}});
     harness.flow(&json!([task("one"), task("two"), task("three"), task("four")]), &json!({}), &budget);
     let reports_usage = program_tokens(&program, 1) != json!([null, null]);
     let output = harness.run(&["run", "flow.yaml"]);
     let (status, finished) = (harness.status(), harness.events("task_finished").len());
     assert_eq!((output.code, &status["holds"][0]["kind"]), (Some(3), &json!("budget")), "{}", output.stderr);
-    // Without reported usage, the budget is unknown and asks before the second task.
+    // Without reported usage, the budget is unknown, so a person is asked before the second task.
     assert_eq!(finished, if reports_usage { 3 } else { 1 }, "{}", output.stderr);
     if !reports_usage {
         for _ in ["two", "three"] {
@@ -32,7 +33,7 @@ pub(crate) fn tasks_share_a_session_and_each_turn_counts_once_towards_the_budget
     let seen = harness.stub.seen();
     let third = seen.iter().find(|seen| seen.user.iter().any(|text| text.contains("Task three."))).unwrap();
     for earlier in ["Task one.", "Task two."] {
-        assert!(third.user.iter().any(|text| text.contains(earlier)), "the model sees what was said before: {third:#?}");
+        assert!(third.user.iter().any(|text| text.contains(earlier)), "the model sees the earlier conversation: {third:#?}");
     }
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn only_a_reported_session_is_resumed_after_kill_9(program: Program) 
     assert_eq!(harness.status()["context"]["outputs"]["work"]["work"], "done at last");
     let seen = harness.stub.seen();
     let prompts = |seen: &crate::stub::Seen| seen.user.iter().filter(|text| text.contains("Work. %%")).count();
-    // A session that was not named is not resumed, so the new one has one prompt.
+    // A session that was never reported is not resumed, so the new one has a single prompt.
     let expected = if named.is_some() { 2 } else { 1 };
     assert!(seen[before..].iter().any(|seen| prompts(seen) == expected), "{expected} prompts: {:#?}", &seen[before..]);
     harness.until_nothing_runs();
@@ -62,7 +63,7 @@ pub(crate) fn only_a_reported_session_is_resumed_after_kill_9(program: Program) 
 pub(crate) fn an_unreported_session_is_not_resumed_after_kill_9(program: Program) {
     let harness = Harness::new(program);
     let task = json!([{"id": "work", "prompt": r#"Work. %%[{"text":"done"}]%%"#, "session": "resume"}]);
-    // At the first attempt the program itself does not even start.
+    // In the first attempt, the program itself does not even start.
     let command = format!("test -e started || {{ touch started; sleep 600; }}; {}", program.preset);
     harness.flow(&task, &json!({"command": command}), &json!({}));
     let started = harness.root().join("started");
@@ -71,10 +72,10 @@ pub(crate) fn an_unreported_session_is_not_resumed_after_kill_9(program: Program
     assert_eq!(harness.status()["context"]["outputs"]["work"]["work"], "done");
 }
 
-/// Starts the workflow and kills Lockgate, and nothing else, once a condition holds.
+/// Starts the workflow, and kills only the Lockgate process once a condition is true.
 fn kill_9(harness: &Harness, so: impl FnMut() -> bool) {
     let mut child = harness.start(&["run", "flow.yaml"]);
-    until("the agent is at work", so);
+    until("the start of the agent", so);
     child.kill().unwrap();
     child.wait().unwrap();
 }

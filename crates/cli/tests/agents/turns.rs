@@ -1,4 +1,4 @@
-//! Single turns: what goes to the program and what comes back.
+//! Single turns: the input and output of the program.
 
 use crate::harness::{Harness, until};
 use crate::programs::Program;
@@ -59,12 +59,12 @@ pub(crate) fn an_endless_turn_times_out_and_its_processes_are_stopped(program: P
     until("the failure is recorded", || harness.events("task_failed").len() == 1);
 }
 
-/// What a report says was used: tokens read, tokens written.
+/// The reported usage: input tokens and output tokens.
 pub(crate) fn tokens(report: &Value) -> Value {
     json!([report["usage"]["input_tokens"], report["usage"]["output_tokens"]])
 }
 
-/// What the stub reports for this many turns. Copilot does not say what it used.
+/// The usage that the stub reports for this number of turns. Copilot does not report usage.
 pub(crate) fn program_tokens(program: &Program, turns: u64) -> Value {
     match program.preset {
         "copilot" => json!([null, null]),

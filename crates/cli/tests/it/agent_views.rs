@@ -1,4 +1,4 @@
-//! Agents, lists, gap checks and what was left out, as `status`, `why` and `graph` show them.
+//! Agents, fan-outs, gap checks and omitted tasks, as `status`, `why` and `graph` show them.
 
 use crate::project::Project;
 use std::os::unix::fs::PermissionsExt;
@@ -59,7 +59,7 @@ fn status_shows_agents_fan_outs_gaps_and_skipped_tasks() {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
-    assert!(!text.contains("lint[a]"), "what is done is counted only: {text}");
+    assert!(!text.contains("lint[a]"), "finished items are only counted: {text}");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn why_names_missing_criteria_and_possible_actions() {
     let project = project();
     assert_eq!(project.run(&["run", "flow.yaml", "shown"]).code, Some(3));
     let why = project.run(&["why", "shown"]).stdout;
-    for part in ["is incomplete", "! the report is there", "lets the gaps pass", "\"Continue anyway\" --resume"] {
+    for part in ["is incomplete", "! the report is there", "waives the gaps", "\"Continue anyway\" --resume"] {
         assert!(why.contains(part), "{part:?} is not in\n{why}");
     }
 }
@@ -85,12 +85,9 @@ fn why_reports_an_exhausted_budget_and_possible_actions() {
     project.write("flow.yaml", flow.replace("name: shown", "name: shown\nbudget: { max_cost: 0.2 }"));
     assert_eq!(project.run(&["run", "flow.yaml", "shown"]).code, Some(3));
     let why = project.run(&["why", "shown"]).stdout;
-    for part in [
-        "does not allow more work",
-        "! $0.25 of $0.20 spent",
-        "allows as much again",
-        "\"Raise the budget and continue\" --resume",
-    ] {
+    for part in
+        ["does not allow more work", "! $0.25 of $0.20 spent", "extends the budget", "\"Raise the budget and continue\" --resume"]
+    {
         assert!(why.contains(part), "{part:?} is not in\n{why}");
     }
     assert!(project.run(&["status", "shown"]).stdout.contains("blocked     again"));
@@ -106,7 +103,7 @@ fn the_graph_distinguishes_agents_fan_outs_scripts_gap_checks_and_the_end() {
         "gap check, else escalate",
         "gate tests",
         "reader (agent)",
-        "→ agents that its script names",
+        "→ agents chosen by its script",
         "finalization  writes final.md",
     ] {
         assert!(drawn.contains(part), "{part:?} is not in\n{drawn}");

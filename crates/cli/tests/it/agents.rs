@@ -1,17 +1,17 @@
-//! Tasks of agents from end to end, with stand-in programs behind them.
+//! Agent tasks end to end, with fake agent programs.
 
 use crate::project::{Output, Project, finish, signal, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Says what it was asked, and what it knows of where it is.
+/// Prints its prompt and its environment.
 const PLAIN: &str = r#"#!/bin/sh
 cat > "$LOCKGATE_OUTPUT_DIR/asked-$LOCKGATE_TASK-$LOCKGATE_ATTEMPT.txt"
 printf '%s|' "$LOCKGATE_RUN" "$LOCKGATE_PHASE" "$LOCKGATE_TASK" "$LOCKGATE_ATTEMPT" "$LOCKGATE_FEEDBACK" > "$LOCKGATE_OUTPUT_DIR/knew.txt"
 echo "the answer of $LOCKGATE_TASK"
 "#;
 
-/// Speaks the stream of a known program: says its arguments, a session, tokens and a cost of 60 cents.
+/// Speaks the streaming protocol of a known program: prints its arguments, a session, tokens and a cost of 60 cents.
 const KNOWN: &str = r#"#!/bin/sh
 cat > /dev/null
 echo "$@" >> arguments.txt
@@ -190,7 +190,7 @@ exit 1
     let hold = project.waiting_hold();
     ended(&project.run(&["answer", &hold, "raise-budget", "--foreground"]), 3);
     let arguments = project.read("arguments.txt");
-    assert!(arguments.lines().nth(1).unwrap().contains("--resume s-1"), "it goes on where it was: {arguments}");
+    assert!(arguments.lines().nth(1).unwrap().contains("--resume s-1"), "it resumes its session: {arguments}");
     let half = "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"half\"}]}}'\n";
     program(&project, "claude.sh", half);
     let output = project.run(&["run", "flow.yaml", "other"]);
@@ -275,7 +275,7 @@ phases:
     tasks:
       - { id: judge, prompt: go, secrets: [TOKEN], output_path: verdict.json, output_schema: { type: object }, max_asks: 2 }
 ";
-    // First it writes what does not fit, then it only says what does.
+    // First it writes an invalid file, then it replies with valid JSON.
     let learns = "#!/bin/sh\ncat >/dev/null\nif [ -e asked ]; then echo '{}'; else touch asked; echo \"\\\"$TOKEN\\\"\" > \"$LOCKGATE_OUTPUT_PATH\"; fi\n";
     let never = "#!/bin/sh\ncat >/dev/null\necho \"\\\"$TOKEN\\\"\" > \"$LOCKGATE_OUTPUT_PATH\"\n";
     let project = project(flow, &[("learns.sh", learns), ("never.sh", never)]);
@@ -306,7 +306,7 @@ phases:
     std::fs::create_dir_all(project.path("out")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), project.path("out/link")).unwrap();
     ended(&project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]), 1);
-    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0, "nothing is made outside");
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0, "nothing is created outside");
 }
 
 #[test]
@@ -415,7 +415,7 @@ echo done
 "#;
     let project = project(flow, &[("agent.sh", slow)]);
     let child = project.start(&["run", "flow.yaml", "--agent", "./agent.sh"]);
-    until("the agent is at work", || project.path("at-work").exists());
+    until("the start of the agent", || project.path("at-work").exists());
     signal(&child, Signal::KILL);
     finish(child);
     ended(&project.run(&["resume", &project.newest(), "--rerun"]), 0);
@@ -424,7 +424,7 @@ echo done
     assert_eq!([reported("first", 1), reported("first", 2), reported("second", 1)], [false, true, false]);
 }
 
-/// Says its arguments; the first attempt names its session, unless it is told not to, and does not end.
+/// Prints its arguments. The first attempt reports its session, unless the file `unnamed` exists, and never ends.
 const SLOW_CODEX: &str = r#"#!/bin/sh
 cat > /dev/null
 echo "$LOCKGATE_ATTEMPT $*" >> arguments.txt
@@ -437,7 +437,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'
 
 fn killed_at_work(project: &Project) -> String {
     let child = project.start(&["run", "flow.yaml"]);
-    until("the agent is at work", || project.path("at-work").exists());
+    until("the start of the agent", || project.path("at-work").exists());
     if !project.path("unnamed").exists() {
         until("its session is recorded", || project.events(&project.newest(), "session_named").len() == 1);
     }
@@ -471,7 +471,7 @@ fn a_session_that_was_never_reported_is_not_resumed() {
     ended(&project.run(&["resume", &run]), 0);
     let arguments = project.read("arguments.txt");
     let attempts: Vec<&str> = arguments.lines().collect();
-    assert!(!attempts[1].contains("resume"), "nobody named a session: {arguments}");
+    assert!(!attempts[1].contains("resume"), "no session was reported: {arguments}");
     assert!(attempts[2].contains("resume t-1"), "the second attempt named one: {arguments}");
 }
 
@@ -508,7 +508,7 @@ phases: [{ id: work, behavior: sequential, tasks: [{ id: one, prompt: go }, { id
     let worked: Vec<Value> = project.events(&run, "task_finished").iter().map(|event| event["agent"]["agent"].clone()).collect();
     assert_eq!(worked, ["./agent.sh", "./agent.sh"]);
     let log = project.run(&["log", &run]).stdout;
-    assert!(log.contains("the agent is now ./agent.sh, whatever else is configured"), "{log}");
+    assert!(log.contains("the agent is now ./agent.sh, regardless of the configuration"), "{log}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is told of a hold once it has its answer, and which revisions and options an answer may name.
+//! Views of answered holds, and the revisions and options that an answer may name.
 
 use crate::project::{Project, finish, until, user};
 
@@ -81,7 +81,7 @@ fn a_nonexistent_revision_is_bad_input_before_and_after_the_answer() {
         for revision in ["0", "2", "7"] {
             let output = project.run(&["answer", &format!("{id}@{revision}"), "Looks good", "--no-resume"]);
             assert_eq!(output.code, Some(4), "{when}: {output:?}");
-            let said = format!("hold {id} has no revision {revision}; its latest is 1");
+            let said = format!("hold {id} has no revision {revision}; the latest is 1");
             assert!(output.stderr.contains(&said), "{when}: {output:?}");
         }
     };
@@ -104,7 +104,7 @@ fn a_nonexistent_option_is_bad_input_even_after_the_hold_is_decided() {
     assert_eq!(
         project.run(&["answer", &hold, "1", "--no-resume"]).code,
         Some(0),
-        "the number of what was answered is the same answer"
+        "the number of the answered option is the same answer"
     );
     assert_eq!(project.run(&["answer", &hold, "2", "--no-resume"]).code, Some(3));
 }

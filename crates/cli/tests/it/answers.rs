@@ -1,4 +1,4 @@
-//! Answers: by whom they are taken, which one counts, and those given in advance.
+//! Answers: who may give them, which one counts, and preset answers.
 
 use crate::project::{Project, finish};
 use serde_json::json;
@@ -69,7 +69,7 @@ exit 3
 --- stdout
 --- stderr
 error[answer-conflict]: [USER] answered "Looks good" at [TIME]; "Stop" came later and was not recorded
-help: see what became of it with `lockgate log [RUN]`
+help: see what happened to it with `lockgate log [RUN]`
 
 "#]]
     );
@@ -127,7 +127,7 @@ fn holds_and_runs_can_be_named_by_any_unambiguous_prefix() {
     for nothing in ["status", "why", "log", "resume", "cancel"] {
         let output = project.run(&[nothing, "zzzzzzzzz"]);
         assert_eq!(output.code, Some(4), "{output:?}");
-        assert!(output.stderr.contains("there is no run \"zzzzzzzzz\""), "{output:?}");
+        assert!(output.stderr.contains("no run \"zzzzzzzzz\""), "{output:?}");
     }
     assert_eq!(project.run(&["answer", "zzzzzzzzz", "1", "--no-resume"]).code, Some(4));
     assert_eq!(project.run(&["answer", &format!("{id}@new"), "1", "--no-resume"]).code, Some(4));
@@ -135,7 +135,7 @@ fn holds_and_runs_can_be_named_by_any_unambiguous_prefix() {
 
 #[test]
 fn an_ambiguous_prefix_is_an_error_that_lists_the_matches() {
-    // With 33 runs two of them begin alike: there are 32 first characters.
+    // Ids have 32 possible first characters, so two of 33 runs share one.
     let project = Project::with("name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n");
     for _ in 0..33 {
         assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
@@ -163,7 +163,7 @@ fn a_feature_names_its_newest_unfinished_run() {
     let output = project.run(&["resume", "login"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("all runs of \"login\" have ended"), "{output:?}");
-    assert_eq!(project.status("login")["run"], project.newest(), "whoever only looks sees the newest");
+    assert_eq!(project.status("login")["run"], project.newest(), "views select the newest run");
 }
 
 #[test]
@@ -233,7 +233,7 @@ help: did you mean "review"?
 exit 4
 --- stdout
 --- stderr
-error[invalid-preset]: "Look good" is no option at "review"
+error[invalid-preset]: "Look good" is not an option of "review"
 help: did you mean "Looks good"?
 help: its options are "Looks good", "Again", "Stop"
 
@@ -292,6 +292,6 @@ phases:
         }
     }
     let unknown = project.run(&["run", "flow.yaml", "--answer", "a/chk=5"]);
-    assert!(unknown.stderr.contains("is no option") && !unknown.stderr.contains("Report issues"), "{unknown:?}");
+    assert!(unknown.stderr.contains("is not an option") && !unknown.stderr.contains("Report issues"), "{unknown:?}");
     assert_eq!(project.run(&["run", "flow.yaml", "--answer", "a/chk=2"]).code, Some(0));
 }

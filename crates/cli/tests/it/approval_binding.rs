@@ -1,4 +1,4 @@
-//! F2: an approval is bound to what was seen.
+//! F2: an approval is bound to the content that was shown.
 
 use crate::project::Project;
 use snapbox::{assert_data_eq, str};
@@ -89,7 +89,7 @@ fn a_file_change_between_the_answer_and_a_resume_reopens_the_hold() {
     assert_eq!(output.code, Some(3), "{output:?}");
     assert!(!project.path("published").exists());
     assert_eq!(project.events(&project.newest(), "hold_reopened")[0]["revision"], 2);
-    // What is there now was not what was approved; once it is as it was, the first approval is void all the same.
+    // The file changes and changes back. The first approval stays void.
     project.write("article.md", "first line\nsecond line\n");
     assert_eq!(project.run(&["resume", "news"]).code, Some(3));
     assert!(!project.path("published").exists());
@@ -149,7 +149,9 @@ fn the_definition_is_frozen_and_a_changed_file_is_reported() {
     let output = project.run(&["answer", &hold, "Publish", "--foreground"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        output.stderr.contains("have changed since it began: flow.yaml (it has errors now); the run keeps to what it began with"),
+        output
+            .stderr
+            .contains("have changed since it started: flow.yaml (it has errors now); the run keeps its original definition"),
         "{output:?}"
     );
     assert!(project.path("published").exists());

@@ -1,10 +1,10 @@
-//! Retries whose backoff ends while the task cannot start: the run ends, hears signals, and holds nothing else up.
+//! Retries whose backoff ends while the task cannot start: the run still ends, handles signals, and blocks nothing else.
 
 use crate::project::{Output, Project, finish, signal, until};
 use rustix::process::Signal;
 use std::process::Child;
 
-/// One task waits for its second try, one fails for good, and one is still running.
+/// One task waits for its retry, one fails permanently, and one is still running.
 const DRAINING: &str = "
 name: draining
 phases:
@@ -12,7 +12,7 @@ phases:
     tasks: [{ id: t1, run: 'sleep 0.5; exit 1', retry: 2 }, { id: t2, run: 'exit 1' }, { id: t3, run: 'sleep 2' }]
 ";
 
-/// Waits for a process that must end by itself.
+/// Waits for a process that must exit on its own.
 fn ends(mut child: Child) -> Output {
     until("the end of the process", || child.try_wait().unwrap().is_some());
     finish(child)
@@ -44,7 +44,7 @@ fn sigterm_stops_a_run_whose_backoff_ended_while_the_phase_drains() {
     assert_eq!(project.status("job")["status"], "interrupted");
 }
 
-/// A task whose second try is due while another one occupies the only place there is.
+/// A task whose retry is due while another task occupies the only slot.
 const NO_ROOM: &str = "
 name: room
 max_parallel: 1
@@ -55,7 +55,7 @@ phases:
       - { id: b, run: 'sleep 1; touch b' }
 ";
 
-/// The same among the items of a list.
+/// Like `NO_ROOM`, for the items of a list.
 const NO_ROOM_IN_THE_LIST: &str = "
 name: room
 phases:

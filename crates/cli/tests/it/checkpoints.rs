@@ -1,4 +1,4 @@
-//! Requirements A1 to A9 from end to end.
+//! Requirements A1 to A9 end to end.
 
 use crate::project::{Project, user};
 use serde_json::json;
@@ -169,7 +169,7 @@ fn a4_a_syntax_error_in_a_condition_is_reported_before_anything_runs() {
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("flow.yaml:8:47"), "{output:?}");
     let listed = project.run(&["runs", "--json"]);
-    assert!(listed.code == Some(4) || listed.stdout == "[]\n", "there is no store yet, or nothing in it: {listed:?}");
+    assert!(listed.code == Some(4) || listed.stdout == "[]\n", "the store does not exist yet, or is empty: {listed:?}");
 }
 
 #[test]

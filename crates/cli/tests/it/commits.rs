@@ -1,4 +1,4 @@
-//! `commit: true` with real git: exactly what the task changed is committed, and the user's own changes stay as they were.
+//! `commit: true` with real git: only the changes of the task are committed, and the user's own changes stay untouched.
 
 use crate::project::{Project, finish, until};
 use std::os::unix::ffi::OsStrExt as _;
@@ -35,7 +35,7 @@ pub(crate) fn status(project: &Project) -> String {
     project.git(&["status", "--porcelain", "--untracked-files=all"])
 }
 
-/// The subjects of all commits, the last one first.
+/// The subjects of all commits, newest first.
 pub(crate) fn subjects(project: &Project) -> Vec<String> {
     project.git(&["log", "--format=%s"]).lines().map(str::to_owned).collect()
 }
@@ -372,7 +372,7 @@ fn only_changes_of_the_task_are_committed() {
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
     let committed = git(&["show", "--name-only", "--format=", "HEAD"]);
     assert_eq!(committed, "gone.txt\none.txt\n");
-    assert!(git(&["status", "--porcelain"]).contains("?? \"secret key.txt\""), "what somebody else changed stays theirs");
+    assert!(git(&["status", "--porcelain"]).contains("?? \"secret key.txt\""), "changes of others stay uncommitted");
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn other_commits_made_while_hooks_run_are_neither_lost_nor_mixed_in() {
         project.write("user.txt", "user\n");
         let add = std::process::Command::new("git").args(["add", "user.txt"]).current_dir(project.root()).output().unwrap();
         assert!(String::from_utf8_lossy(&add.stderr).contains("index.lock"), "the index is locked as git does it: {add:?}");
-        // With an index of its own, as some tools do, a commit is possible all the same.
+        // A commit is still possible with a separate index, as some tools use.
         let tree = project.git(&["rev-parse", "HEAD^{tree}"]);
         let commit = project.git(&["commit-tree", tree.trim(), "-p", "HEAD", "-m", "user"]);
         project.git(&["update-ref", "HEAD", commit.trim()]);
@@ -418,7 +418,7 @@ fn previously_ignored_files_are_not_committed() {
         project.write(name, "mine\n");
     }
     project.git(&["init", "--quiet", "nested"]);
-    // File timestamps have a resolution of some milliseconds.
+    // File timestamps have a resolution of a few milliseconds.
     std::thread::sleep(std::time::Duration::from_millis(50));
     runs_well(&project);
     assert_eq!(committed(&project), ".gitignore\nnew.txt\n");
@@ -443,7 +443,7 @@ fn commits_work_with_any_branch_name_and_index_mode() {
     project.git(&["checkout", "--quiet", "-b", "we]ird"]);
     std::fs::set_permissions(project.path(".git/index"), std::fs::Permissions::from_mode(0o664)).unwrap();
     runs_well(&project);
-    // Git itself would write it anew with another mode.
+    // Git itself would rewrite it with another mode.
     assert_eq!(project.path(".git/index").metadata().unwrap().permissions().mode() & 0o777, 0o664);
     assert_eq!((status(&project), committed(&project)), (String::new(), "new.txt\n".to_owned()));
     assert!(project.events(&project.newest(), "task_finished")[0]["commit"].is_string());
@@ -457,13 +457,13 @@ fn new_files_next_to_ignored_ones_are_committed_and_moved_ignored_files_are_not(
     project.write("cache/a.pyc", "x");
     project.write("secret.env", "mine\n");
     runs_well(&project);
-    assert_eq!(committed(&project), "cache/moved.txt\ncache/new.txt\n", "git tells of a renamed file by its new name");
+    assert_eq!(committed(&project), "cache/moved.txt\ncache/new.txt\n", "git reports a renamed file by its new name");
     assert_eq!(status(&project), "?? secret.txt\n");
 }
 
 #[test]
 fn a_change_in_the_same_second_and_of_the_same_size_is_committed() {
-    // Git looks at times in whole seconds.
+    // Git compares times in whole seconds.
     let project = project(&[&task("printf aaaa > f; git add f; git commit -qm own; printf bbbb > f; sleep 1.1")]);
     runs_well(&project);
     assert_eq!((project.git(&["show", "HEAD:f"]), status(&project)), ("bbbb".to_owned(), String::new()));

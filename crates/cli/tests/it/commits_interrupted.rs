@@ -1,4 +1,4 @@
-//! Commits that are cut off: by a kill, by Ctrl+C, by hooks that hang. Nothing is lost, and git is left in order.
+//! Commits that are interrupted by a kill, Ctrl+C or hanging hooks: nothing is lost, and the repository stays consistent.
 
 use crate::commits::{committed, hook, project, status, subjects, task};
 use crate::project::{Project, finish, lives, signal, until};
@@ -63,9 +63,9 @@ fn a_kill_after_the_commit_leaves_a_matching_index_regardless_of_the_task_outcom
     until("the hook", || project.read(".lockgate/pid").ends_with('\n'));
     signal(&driver, Signal::KILL);
     finish(driver);
-    // The person is asked what to do with the attempt, and says that it is done.
+    // A person is asked about the interrupted attempt, and answers that it is done.
     assert_eq!(project.run(&["resume", &project.newest()]).code, Some(3));
-    assert_eq!(status(&project), "", "nothing looks staged or undone");
+    assert_eq!(status(&project), "", "nothing appears staged or reverted");
     assert_eq!(committed(&project), "gone.txt\nnew.txt\n");
     let done = project.run(&["answer", &project.waiting_hold(), "Count as done", "--foreground"]);
     assert_eq!(done.code, Some(0), "{done:?}");
@@ -112,7 +112,7 @@ fn stopping_after_the_commit_leaves_a_matching_index() {
     };
     run(Signal::INT, &|_| {});
     run(Signal::KILL, &|_| {});
-    // As git advises somebody who finds the lock.
+    // As git advises when it finds a stale lock.
     run(Signal::KILL, &|project| std::fs::remove_file(project.path(".git/index.lock")).unwrap());
     run(Signal::KILL, &|project| {
         std::fs::remove_file(project.path(".git/index.lock")).unwrap();
@@ -121,7 +121,7 @@ fn stopping_after_the_commit_leaves_a_matching_index() {
     run(Signal::KILL, &|project| drop(project.run(&["cancel", &project.newest()])));
 }
 
-/// A run that was killed while a hook of its commit was running; the hook goes on until the file `go` is there.
+/// A run that was killed during a commit hook, which keeps running until the file `go` exists.
 fn killed_in_a_hook() -> Project {
     let project = project(&[&task("echo new > new.txt; echo 10 >> lines.txt")]);
     hook(

@@ -1,5 +1,5 @@
-//! Durability: Lockgate is killed with SIGKILL at random moments of a workflow with parallel shell tasks and a checkpoint, and resumed
-//! at once, over and over. `LOCKGATE_KILLS` says how often (50 by default), `LOCKGATE_SOAK_MINUTES` bounds the time.
+//! Durability: Lockgate is killed with SIGKILL at random times in a workflow with parallel shell tasks and a checkpoint, and
+//! resumed immediately. `LOCKGATE_KILLS` sets the number of kills (50 by default), `LOCKGATE_SOAK_MINUTES` limits the time.
 
 use crate::project::{Project, without_terminal};
 use rand::rngs::SmallRng;
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Each task takes an exclusive lock for as long as any process of it lives, and writes down when it starts and ends.
+/// Each task holds an exclusive lock while any of its processes is alive, and records when it starts and ends.
 const WORKFLOW: &str = r#"
 name: to be killed
 phases:
@@ -45,7 +45,7 @@ pub(crate) fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// Starts a command, and kills it after a while unless it ends before.
+/// Starts a command, and kills it after a while unless it exits first.
 fn killed_after(command: &mut Command, life: Duration) -> bool {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let until = Instant::now() + life;
@@ -75,7 +75,7 @@ fn random_kills_lose_nothing_and_run_nothing_twice() {
     println!("{done} kills in {runs} runs, seed {seed}");
 }
 
-/// Kills one run again and again until it is complete or has been killed often enough, then lets it finish; gives how often it was killed.
+/// Kills a run repeatedly until it is complete or the limit is reached, then lets it finish. Returns the number of kills.
 fn one_run(random: &mut SmallRng, most: u64, seed: u64) -> u64 {
     let project = Project::with(WORKFLOW);
     project.write("notes.md", "as shown\n");
@@ -117,10 +117,10 @@ fn one_run(random: &mut SmallRng, most: u64, seed: u64) -> u64 {
 
 fn check(project: &Project, run: &str, answers: usize, seed: u64) {
     let reported = |claim: &str| format!("{claim} (LOCKGATE_SEED={seed})");
-    assert!(!project.path("overlaps").exists(), "{}", reported("a task ran beside an orphan of itself"));
+    assert!(!project.path("overlaps").exists(), "{}", reported("a task ran alongside an orphan of itself"));
     let events = project.log(run);
     let answered = events.iter().filter(|event| event["type"] == "answered");
-    assert_eq!(answered.count(), answers, "{}", reported("every answer is there"));
+    assert_eq!(answered.count(), answers, "{}", reported("every answer is recorded"));
 
     let address = |event: &Value| format!("{}/{}", event["phase"].as_str().unwrap(), event["task"].as_str().unwrap());
     let mut finished = BTreeMap::new();
@@ -143,7 +143,11 @@ fn check(project: &Project, run: &str, answers: usize, seed: u64) {
     let once: BTreeSet<&&str> = lines.iter().collect();
     assert_eq!(once.len(), lines.len(), "{}", reported("an attempt ran twice"));
     for (task, attempt) in &finished {
-        assert!(lines.contains(&format!("end {task} {attempt}").as_str()), "{}", reported("what finished had run to its end"));
+        assert!(
+            lines.contains(&format!("end {task} {attempt}").as_str()),
+            "{}",
+            reported("a finished attempt ran to completion")
+        );
         let later =
             lines.iter().filter_map(|line| line.strip_prefix(&format!("start {task} "))).map(|text| text.parse::<u64>().unwrap());
         assert_eq!(later.max(), Some(*attempt), "{}", reported("nothing of a task ran after the attempt that finished"));

@@ -1,4 +1,4 @@
-//! Requirement F10: the definition is frozen with the run, and a change of its files is noticed, told and asked about.
+//! Requirement F10: the definition is frozen with the run, and changes to its files are detected, reported and asked about.
 
 use crate::project::{Output, Project};
 
@@ -39,9 +39,9 @@ fn f10_a_change_in_any_definition_file_is_detected_and_asked_about() {
         let output = project.run(&["resume", &project.newest()]);
         ended(&output, 3);
         let reported =
-            format!("error[definition-changed]: the files of run {} have changed since it began: {file}", project.newest());
+            format!("error[definition-changed]: the files of run {} have changed since it started: {file}", project.newest());
         assert!(output.stderr.contains(&reported), "{}", output.stderr);
-        assert!(!project.path("made.txt").exists(), "nothing has begun");
+        assert!(!project.path("made.txt").exists(), "nothing has started");
         ended(&project.run(&["resume", &project.newest(), "--changed", "keep"]), 0);
         assert_eq!(project.read("made.txt"), "old\n");
         assert_eq!(project.read(&format!(".lockgate/runs/{}/out/final.md", project.newest())), "old");

@@ -1,4 +1,4 @@
-//! Runs that are left to a process in the background: it is begun where there is none, drives them side by side, and is gone when idle.
+//! Detached runs: the background process starts on demand, drives runs concurrently, and exits when idle.
 
 use crate::project::{Output, Project, finish, lives, signal, until};
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,7 +20,7 @@ phases:
       - { id: second, on_interrupt: rerun, run: echo second >> trace }
 "#;
 
-/// Waits until a file `go` is there.
+/// Waits until a file `go` exists.
 const PATIENT: &str = r#"
 name: patient
 phases:
@@ -30,7 +30,7 @@ phases:
       - { id: wait, needs: [before], on_interrupt: rerun, run: "echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; echo after >> trace" }
 "#;
 
-/// Settings under which the process in the background does not stay for long.
+/// Settings that keep the idle background process only briefly.
 fn project(flow: &str, stay: &str) -> Project {
     let project = Project::with(flow);
     project.write(
@@ -44,7 +44,7 @@ fn detached(project: &Project, arguments: &[&str]) -> Value {
     project.json(0, &[&["run", "flow.yaml", "--detach", "--json"], arguments].concat())
 }
 
-/// The process that drives in the background, if one does.
+/// The background process, if one is running.
 fn background(project: &Project) -> Option<String> {
     let pid = project.read(".lockgate/background.lock");
     (!pid.is_empty() && lives(&pid)).then_some(pid)
@@ -73,7 +73,7 @@ fn a_detached_run_continues_after_an_answer_and_the_idle_process_ends() {
     until_gone(&project);
     assert_eq!(project.read("trace"), "first\n");
 
-    // Nothing is there any more: the answer itself sees to it that the run goes on.
+    // The background process has exited, so the answer itself must start one.
     let hold = project.waiting_hold();
     let answered = project.run(&["answer", &hold, "Continue", "--no-resume"]);
     assert!(well(&answered).stderr.contains("in the background"), "{answered:?}");
@@ -105,7 +105,7 @@ fn one_background_process_drives_all_detached_runs_and_receives_answers() {
     until_gone(&project);
 }
 
-/// The drivers that took a run over, as its history has them: while it waits, no process has claimed it.
+/// The drivers that took over a run, according to its history. While it waits, no process has claimed it.
 fn drivers_of(project: &Project, run: &Value) -> Vec<String> {
     let log = well(&project.run(&["log", run["run"].as_str().unwrap(), "--json"])).stdout.clone();
     let events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -152,12 +152,12 @@ fn a_killed_background_process_loses_nothing_and_status_reports_it() {
     until_gone(&project);
     assert_eq!(project.status(run)["status"], "interrupted");
     let why = project.run(&["why", run]);
-    assert!(why.stdout.contains("left to the background") && why.stdout.contains("lockgate worker"), "{why:?}");
+    assert!(why.stdout.contains("it is detached") && why.stdout.contains("lockgate worker"), "{why:?}");
 
     let orphan = project.read("pid");
     let drive = project.start(&["worker"]);
     until("the second task again", || project.read("pid") != orphan);
-    assert!(!lives(&orphan), "it runs beside its orphan");
+    assert!(!lives(&orphan), "it runs alongside its orphan");
     project.write("go", "");
     well(&finish(drive));
     assert_eq!(project.status(run)["status"], "complete");
@@ -195,12 +195,12 @@ fn interrupted_tasks_rerun_in_the_background() {
         if asked_before {
             assert_eq!(project.run(&["resume", run]).code, Some(3), "it asks what becomes of the task");
         }
-        // What the killed process left at work is ended by the next claim, and would go on until then.
+        // The next claim ends processes that the killed driver left behind; otherwise they would keep running.
         well(&project.run(&["resume", run, "--rerun", "--detach"]));
         project.write("go", "");
         let waited = project.run(&["wait", run]);
         assert_eq!(well(&waited).code, Some(0));
-        assert_eq!(project.read("trace"), "before\nafter\n", "only what was cut off ran again");
+        assert_eq!(project.read("trace"), "before\nafter\n", "only the interrupted task ran again");
         assert!(project.status(run)["detached"].as_bool().unwrap());
         until_gone(&project);
         well(&project.run(&["db", "verify"]));
@@ -252,7 +252,7 @@ fn when_the_root_is_moved_the_process_ends_and_the_run_continues_at_the_new_loca
     let task = task();
     std::fs::rename(&old, &new).unwrap();
     until("the end of the process in the background", || !lives(&pid));
-    assert!(!lives(&task), "the task went on");
+    assert!(!lives(&task), "the task kept running");
     let log = std::fs::read_to_string(new.join(".lockgate/background.log")).unwrap();
     assert!(log.contains("no longer where it was"), "{log}");
     std::fs::write(new.join("go"), "").unwrap();
@@ -279,14 +279,14 @@ fn a_background_process_reports_a_full_disk_and_retries() {
     stop(&background(&project).expect("a process in the background"), Signal::KILL);
     until_gone(&project);
     let mut command = std::process::Command::new("sh");
-    // The database can be opened, and nothing can be added to its log.
+    // The database can be opened, but its log cannot grow.
     let blocks = std::fs::metadata(project.path(".lockgate/lockgate.db-wal")).unwrap().len().div_ceil(512);
-    let script = format!("(ulimit -f {blocks}; exec \"$LOCKGATE\" worker) 2>&1 | cat > told");
+    let script = format!("(ulimit -f {blocks}; exec \"$LOCKGATE\" worker) 2>&1 | cat > stderr.txt");
     command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
     crate::project::without_terminal(&mut command);
     let child = command.spawn().unwrap();
-    until("two tries", || project.read("told").matches("there is no room left").count() > 1);
-    assert!(project.read("told").contains("it is tried again in"), "{}", project.read("told"));
+    until("two tries", || project.read("stderr.txt").matches("there is no room left").count() > 1);
+    assert!(project.read("stderr.txt").contains("it is tried again in"), "{}", project.read("stderr.txt"));
     stop(&background(&project).expect("a process that drives"), Signal::TERM);
     finish(child);
     project.write("go", "");
@@ -303,7 +303,7 @@ fn a_full_disk_is_reported_and_detached_runs_continue_later() {
     assert_eq!(project.run(&["wait", run]).code, Some(3));
     until_gone(&project);
     let hold = project.waiting_hold();
-    // Files may not grow any more for the process that is begun, so nothing can be recorded.
+    // The new process may not enlarge files, so it cannot record anything.
     let mut command = std::process::Command::new("sh");
     let script = format!("ulimit -f 1; exec \"$LOCKGATE\" answer {hold} Continue");
     command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
@@ -331,7 +331,7 @@ fn a_run_resumed_at_a_terminal_is_no_longer_detached() {
     let answered = project.run(&["answer", &hold, "Continue", "--no-resume"]);
     assert!(answered.stderr.contains(&format!("go on with `lockgate resume {run}`")), "{answered:?}");
     well(&project.run(&["worker"]));
-    assert_eq!(project.status(run)["status"], "interrupted", "it was driven all the same");
+    assert_eq!(project.status(run)["status"], "interrupted", "it was driven anyway");
 }
 
 #[test]
@@ -356,7 +356,7 @@ phases:
     let reported: Vec<Value> = well(&driven).stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(reported.iter().map(|reported| &reported["kind"]).collect::<Vec<_>>(), ["started", "waiting"], "{driven:?}");
     assert!(reported.iter().all(|reported| reported["run"] == inner["run"]), "{driven:?}");
-    assert!(driven.stderr.contains("waits for a person"), "people are told too: {driven:?}");
+    assert!(driven.stderr.contains("waits for a person"), "people are informed too: {driven:?}");
     assert_eq!(project.read("trace"), "first\n");
 }
 
@@ -392,7 +392,7 @@ fn answering_with_resume_leaves_a_detached_run_in_the_background() {
     let run = view["run"].as_str().unwrap();
     assert_eq!(project.run(&["wait", run]).code, Some(3));
     let pid = background(&project).expect("a process in the background");
-    // The process that the answer wakes and the one that answers must not both continue it.
+    // The background process that the answer wakes and the answering process must not both continue the run.
     let answered = project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]);
     assert!(!well(&answered).stderr.contains("second"), "nothing is driven here: {answered:?}");
     assert_eq!(project.run(&["wait", run]).code, Some(0));

@@ -1,4 +1,4 @@
-//! Dry runs and `lockgate test`: a workflow is walked with stub work and stub answers, and nothing of the project is touched.
+//! Dry runs and `lockgate test`: a workflow is walked through with stub tasks and stub answers, without changing the project.
 
 use crate::project::{Output, Project, without_terminal};
 use serde_json::json;
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 
-/// All that a dry run must not do leaves a file.
+/// Everything that a dry run must not do creates a file.
 const FLOW: &str = "\
 name: release
 vars: { targets: [linux, mac] }
@@ -75,7 +75,7 @@ path: plan → build → ship
 files in .lockgate/runs/dry-run/out: linux.bin, list.txt, mac.bin, plan.md, summary.md
 ";
 
-/// All paths below a folder.
+/// All paths below a directory.
 fn below(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -90,7 +90,7 @@ fn below(folder: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Writes a file of cases about `flow.yaml` and tests it.
+/// Writes a test file for `flow.yaml` and runs it.
 fn tested(project: &Project, cases: &str) -> Output {
     project.write("flow.test.yaml", format!("workflow: flow.yaml\ncases:\n{cases}"));
     project.run(&["test", "flow.test.yaml"])
@@ -111,7 +111,7 @@ fn a_dry_run_prints_the_path_and_touches_nothing() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), EXPECTED_OUTPUT);
     assert_eq!(below(&elsewhere), ["flow.yaml".to_owned()].into(), "not even .lockgate");
-    assert_eq!(below(&temporary), BTreeSet::new(), "and its own folder is removed");
+    assert_eq!(below(&temporary), BTreeSet::new(), "its temporary directory is removed");
 }
 
 #[test]
@@ -275,8 +275,8 @@ fn unused_stubs_and_answers_fail_a_case() {
     for reported in [
         "the answer plan: Go was never asked for\n           asked: plan\n",
         "the answer ship: Continue was never asked for\n",
-        "the output given for plan/drat was never needed\n           did you mean plan/draft?\n",
-        "the output given for build/lint, number 2 was never needed\n",
+        "the stub output for plan/drat was never used\n           did you mean plan/draft?\n",
+        "the stub output for build/lint, number 2 was never used\n",
     ] {
         assert!(output.stdout.contains(reported), "{reported}: {output:?}");
     }
@@ -316,7 +316,7 @@ fn an_invalid_test_file_is_reported_with_its_position_and_the_others_still_run()
     let project = Project::with(FLOW);
     project.write("good.yaml", "workflow: flow.yaml\ncases: [{ expect: { path: [plan, build, ship] } }]\n");
     for (cases, reported) in [
-        ("workflow: flow.yaml\ncases: [{ answers: { plan: Gone } }]\n", "wrong.yaml:2:22: \"Gone\" is no option at \"plan\""),
+        ("workflow: flow.yaml\ncases: [{ answers: { plan: Gone } }]\n", "wrong.yaml:2:22: \"Gone\" is not an option of \"plan\""),
         (
             "workflow: flow.yaml\ncases: [{ answers: { plann: Go } }]\n",
             "wrong.yaml:2:22: the workflow has no phase or task \"plann\"",
@@ -339,7 +339,7 @@ fn an_invalid_test_file_is_reported_with_its_position_and_the_others_still_run()
     assert_eq!(report["files"][1]["cases"][0]["path"], json!(["plan", "build", "ship"]));
 }
 
-/// The fenced blocks of a page that begin with this line.
+/// The fenced blocks of a page that start with this line.
 fn blocks<'p>(page: &'p str, fence: &str) -> Vec<&'p str> {
     page.split(&format!("\n```{fence}\n")).skip(1).filter_map(|rest| rest.split("\n```\n").next()).collect()
 }
@@ -384,7 +384,7 @@ phases:
       adaptive: { script: 'return [];' }
 ",
     );
-    // Output with a shape that is not documented fails where it is printed.
+    // `json` fails if the output has an undocumented shape.
     let walked = project.json(0, &["run", "flow.yaml", "--dry-run", "--json"]);
     let steps = walked["steps"].as_array().unwrap();
     let works: std::collections::BTreeSet<&str> = steps.iter().filter_map(|step| step["work"].as_str()).collect();

@@ -9,7 +9,7 @@ const TINY: &str = "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }]
 #[test]
 fn a_missing_workflow_file_or_a_directory_is_reported_with_suggestions() {
     let project = Project::with(TINY);
-    for (file, said) in [("nofile.yaml", "nofile.yaml cannot be read: there is no such file"), (".", ". is a folder")] {
+    for (file, said) in [("nofile.yaml", "nofile.yaml cannot be read: there is no such file"), (".", ". is a directory")] {
         let output = project.run(&["run", file]);
         assert_eq!(output.code, Some(4), "{output:?}");
         assert!(output.stderr.contains(said), "{output:?}");
@@ -24,10 +24,10 @@ fn special_files_are_never_opened() {
     assert!(make.arg(project.path("pipe.yaml")).status().unwrap().success());
     for file in ["pipe.yaml", "/dev/zero"] {
         for command in ["validate", "run"] {
-            // Nobody ever writes into the pipe: whoever opened it would wait for ever.
+            // No process ever writes to the pipe, so opening it would block forever.
             let output = project.run(&[command, file]);
             assert_eq!(output.code, Some(4), "{output:?}");
-            assert!(output.stderr.contains("is no regular file"), "{output:?}");
+            assert!(output.stderr.contains("is not a regular file"), "{output:?}");
         }
     }
 }
@@ -38,7 +38,7 @@ fn an_empty_feature_is_refused() {
     for feature in ["", "  "] {
         let output = project.run(&["run", "flow.yaml", feature]);
         assert_eq!(output.code, Some(4), "{output:?}");
-        assert!(output.stderr.contains("name it, or leave it out"), "{output:?}");
+        assert!(output.stderr.contains("name the feature, or leave it out"), "{output:?}");
     }
 }
 
@@ -68,8 +68,8 @@ run [RUN] failed: a/t failed: Error: one
     project.write("flow.yaml", TINY);
     let output = project.run(&["resume", "login", "--changed", "keep"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    let reported = output.stderr.find("have changed since it began: flow.yaml; the run keeps to what it began with");
-    assert!(reported.unwrap() < output.stderr.find("a/t started").unwrap(), "before anything is tried again: {output:?}");
+    let reported = output.stderr.find("have changed since it started: flow.yaml; the run keeps its original definition");
+    assert!(reported.unwrap() < output.stderr.find("a/t started").unwrap(), "before anything is retried: {output:?}");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn with_json_errors_are_printed_as_json() {
     error_of(&project, 4, &["run", "flow.yaml", "--json", "--no-such"]);
     project.write("bad.yaml", "name: bad\nphases: []\ntaks: 1\n");
     let error = error_of(&project, 4, &["run", "bad.yaml", "--json"]);
-    assert!(error["message"].as_str().unwrap().contains("bad.yaml is no valid workflow"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("bad.yaml is not a valid workflow"), "{error}");
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
     for command in [&["status", "nobody", "--json"][..], &["why", "nobody", "--json"], &["log", "nobody", "--json"]] {
         error_of(&project, 4, command);
@@ -145,9 +145,9 @@ fn with_json_errors_are_printed_as_json() {
     error_of(&project, 4, &["answer", "nothing", "1", "--json", "--no-resume"]);
     error_of(&project, 4, &["resume", &project.newest(), "--json"]);
     let plain = project.run(&["status", "nobody"]);
-    assert_eq!(plain.stdout, "", "only where it was asked for");
+    assert_eq!(plain.stdout, "", "only with the flag");
     let flag = project.run(&["run", "missing.yaml", "--", "--json"]);
-    assert_eq!(flag.stdout, "", "a flag of the workflow is none of ours");
+    assert_eq!(flag.stdout, "", "a flag of the workflow is not a flag of Lockgate");
 }
 
 #[test]
@@ -163,11 +163,11 @@ phases:
     assert_eq!(project.run(&["run", "flow.yaml", "login", "--answer", "a=Fine"]).code, Some(0));
     let text = project.run(&["log", &project.newest()]).stdout;
     for part in [
-        &format!("the run began about \"login\" from flow.yaml  (by {} by command)", user()),
-        "phase a began",
+        &format!("the run started for \"login\" from flow.yaml  (by {} by command)", user()),
+        "phase a started",
         "task a/t started",
         "task a/t finished in ",
-        ", leaving x",
+        ", wrote x",
         "(checkpoint in phase a) asks: Good?",
         &format!("was answered \"Fine\"  (by {} in advance)", user()),
         "the run is complete",

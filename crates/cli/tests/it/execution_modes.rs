@@ -1,4 +1,4 @@
-//! Requirements A10 to A13 from end to end: the format around the checkpoints, as people really write it.
+//! Requirements A10 to A13 end to end: the workflow format around the checkpoints, as people actually write it.
 
 use crate::project::{Output, Project};
 use serde_json::json;

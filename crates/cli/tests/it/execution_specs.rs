@@ -1,4 +1,4 @@
-//! EXECUTION-SPEC files: validated, drawn, walked and run as they are (D5); state files checked (D4).
+//! EXECUTION-SPEC files: validated, drawn, dry-run and run unchanged (D5); state files checked (D4).
 
 use crate::project::Project;
 
@@ -50,7 +50,7 @@ fn an_execution_spec_is_recognized_by_its_content_and_read_completely() {
 fn an_execution_spec_runs_with_agents_as_executors_and_stops_between_its_phases() {
     let project = Project::new();
     project.write("SPEC.md", SPEC);
-    project.write("agent.sh", "cat > told.txt\n");
+    project.write("agent.sh", "cat > prompt.txt\n");
     let run = ["run", "SPEC.md", "--agent", "sh agent.sh", "--json"];
     let view = project.json(3, &run);
     assert_eq!(view["holds"][0]["phase"], "phase-1");
@@ -58,7 +58,7 @@ fn an_execution_spec_runs_with_agents_as_executors_and_stops_between_its_phases(
     assert!(asked.contains("Next: Phase 2: Rest (WS2 Page, WS3 Text)."), "{asked}");
     let hold = project.waiting_hold();
     project.json(0, &["answer", &hold, "Continue", "--foreground", "--json"]);
-    let reported = project.read("told.txt");
+    let reported = project.read("prompt.txt");
     assert!(
         reported.contains("# WS3: Text") && reported.contains("Write {{it}} down") && reported.contains("Short words."),
         "{reported}"
@@ -74,7 +74,7 @@ fn a_spec_that_changed_since_the_run_started_is_asked_about() {
     project.write("SPEC.md", SPEC.replace("executor: writer", "command: 'echo changed > changed.txt'"));
     let run = project.newest();
     let output = project.run(&["resume", &run]);
-    assert!(output.code == Some(3) && output.stderr.contains("have changed since it began: SPEC.md"), "{output:?}");
+    assert!(output.code == Some(3) && output.stderr.contains("have changed since it started: SPEC.md"), "{output:?}");
     assert_eq!(project.run(&["resume", &run, "--changed", "accept"]).code, Some(3));
     let hold = project.waiting_hold();
     assert_eq!(project.run(&["answer", &hold, "Continue", "--foreground"]).code, Some(0));
@@ -144,7 +144,7 @@ fn d4_a_missing_broken_or_unrelated_spec_is_a_clear_error() {
     project.write("SPEC.md", SPEC.replace("gate: there", "gate: their"));
     for (spec, said) in [
         ("missing.md", "missing.md cannot be read: there is no such file"),
-        ("flow.yaml", "flow.yaml is a workflow, and no EXECUTION-SPEC"),
+        ("flow.yaml", "flow.yaml is a workflow, not an EXECUTION-SPEC"),
         ("SPEC.md", "gate `their` is not defined under `gates`"),
         ("PRD-009.json", "this is a pipeline state file, not a workflow"),
     ] {

@@ -1,4 +1,4 @@
-//! How the program ends: exit codes (F12), signals, several processes at one run.
+//! Exit codes (F12), signals, and several processes for one run.
 
 use crate::project::{Output, Project, finish, hangups_are_ignored, lives, program, signal, until, user, without_terminal};
 use rustix::process::Signal;
@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 const TINY: &str = "name: tiny\nphases: [{ id: a, tasks: [{ id: t, pass: true }] }]\n";
 
-/// A task that says who it is, and works until it is told to stop.
+/// A task that prints its process id, and runs until it is stopped.
 const SLOW: &str = "
 name: slow
 phases:
@@ -92,7 +92,7 @@ exit 4
 --- stdout
 --- stderr
 error[run-ended]: run [RUN] is complete: all its phases are done; there is nothing to resume
-help: see what it did with `lockgate log [RUN]`, or begin a new run
+help: see what it did with `lockgate log [RUN]`, or start a new run
 
 "#]]
     );
@@ -124,8 +124,7 @@ fn a_damaged_or_newer_database_is_reported_and_left_unchanged() {
         assert_eq!(output.code, Some(1), "{output:?}");
         assert!(output.stderr.contains("newer release"), "{output:?}");
     }
-    std::fs::write(&database, "this is no database, and was never one; it is long enough to be looked at as one".repeat(20))
-        .unwrap();
+    std::fs::write(&database, "this text is not a database, but it is long enough to be inspected as one".repeat(20)).unwrap();
     for name in ["-wal", "-shm"] {
         let _ = std::fs::remove_file(project.path(&format!(".lockgate/lockgate.db{name}")));
     }
@@ -149,7 +148,7 @@ fn a_database_locked_by_another_process_is_reported() {
     assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
-/// Starts the slow workflow and waits until its second task works; gives that task's process too.
+/// Starts the slow workflow and waits until its second task runs. Also returns the process of that task.
 fn start_slow_task(project: &Project) -> (std::process::Child, String) {
     let child = project.start(&["run", "flow.yaml", "job"]);
     until("the task", || project.read("pid").ends_with('\n'));
@@ -162,7 +161,7 @@ fn interrupted(by: Signal, code: i32) -> (Project, Output) {
     signal(&child, by);
     let output = finish(child);
     assert_eq!(output.code, Some(code), "{output:?}");
-    assert!(!lives(&task), "what was started is ended");
+    assert!(!lives(&task), "the started task has ended");
     (project, output)
 }
 
@@ -193,7 +192,7 @@ run [RUN] was interrupted; its state is saved
     project.write("go", "");
     let output = project.run(&["resume", "job", "--rerun"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert_eq!(project.read("ran"), "first\nwait\nwait\n", "only what was cut off runs again");
+    assert_eq!(project.read("ran"), "first\nwait\nwait\n", "only the interrupted task runs again");
     assert_eq!(project.events(&project.newest(), "answered")[0]["option"], "rerun");
 }
 
@@ -256,16 +255,18 @@ fn one_of_two_concurrent_resumes_drives_the_run() {
     let start = || project.start(&["resume", "job", "--rerun"]);
     let (one, other) = (start(), start());
     until("the task again", || project.read("ran").matches("wait").count() == 2);
-    until("somebody else being told", || project.kinds(&project.newest()).iter().filter(|kind| *kind == "resumed").count() == 1);
+    until("the takeover by another process", || {
+        project.kinds(&project.newest()).iter().filter(|kind| *kind == "resumed").count() == 1
+    });
     project.write("go", "");
     let (one, other) = (finish(one), finish(other));
     let mut codes = [one.code, other.code];
     codes.sort();
     let resumed = project.events(&project.newest(), "resumed").len();
-    // Whoever comes after the other has ended finds a complete run.
+    // If the other process has already exited, the run is complete.
     assert!(codes == [Some(0), Some(3)] || codes == [Some(0), Some(4)], "{one:?} {other:?}");
     assert_eq!(resumed, 1, "{one:?} {other:?}");
-    assert_eq!(project.read("ran"), "first\nwait\nwait\n", "nothing ran beside itself");
+    assert_eq!(project.read("ran"), "first\nwait\nwait\n", "no task ran twice at the same time");
 }
 
 #[test]
@@ -278,7 +279,7 @@ fn no_orphan_of_a_killed_program_runs_alongside_its_successor() {
     project.write("pid", "");
     let child = project.start(&["resume", "job"]);
     until("the new attempt", || project.read("pid").ends_with('\n'));
-    assert!(!lives(&task), "the orphan was ended before its successor began");
+    assert!(!lives(&task), "the orphan ended before its successor started");
     project.write("go", "");
     assert_eq!(finish(child).code, Some(0));
     assert_eq!(project.run(&["db", "verify"]).code, Some(0));
@@ -296,8 +297,8 @@ fn cancelling_stops_a_run_that_another_process_drives() {
     let run = project.newest();
     assert_eq!(project.events(&run, "cancelled")[0]["reason"], "no longer needed");
     let again = project.json(0, &["cancel", &run, "--reason", "another", "--json"]);
-    assert_eq!(again["recorded"], false, "again is no error");
-    assert_eq!(again["cancelled"]["reason"], "no longer needed", "what was recorded stands");
+    assert_eq!(again["recorded"], false, "repeating it is not an error");
+    assert_eq!(again["cancelled"]["reason"], "no longer needed", "the recorded reason is kept");
     assert_eq!(project.run(&["resume", &run]).code, Some(4));
 }
 
@@ -329,13 +330,13 @@ name: both
 phases:
   - id: work
     tasks:
-      - { id: broken, run: 'test -e mended', on_fail: ask }
+      - { id: broken, run: 'test -e fixed', on_fail: ask }
       - { id: long, run: 'touch began; while [ ! -e go ]; do sleep 0.02; done' }
 ";
     let project = Project::with(flow);
     let child = project.start(&["run", "flow.yaml"]);
     until("both tasks", || project.path("began").exists() && project.run(&["inbox"]).stdout.contains("@1"));
-    project.write("mended", "");
+    project.write("fixed", "");
     let hold = project.waiting_hold();
     let output = project.run(&["answer", &hold, "rerun", "--foreground"]);
     assert_eq!(output.code, Some(0), "recorded, and carried out elsewhere: {output:?}");

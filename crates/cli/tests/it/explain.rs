@@ -46,6 +46,6 @@ fn an_unknown_code_is_refused_with_a_suggestion() {
     assert_eq!(output.code, Some(4), "{output:?}");
     assert_eq!(
         output.stderr,
-        "error[unknown-code]: there is no code \"unkown-keys\"\nhelp: did you mean `lockgate explain unknown-key`?\n"
+        "error[unknown-code]: no error code \"unkown-keys\"\nhelp: did you mean `lockgate explain unknown-key`?\n"
     );
 }

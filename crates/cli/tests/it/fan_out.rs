@@ -1,4 +1,4 @@
-//! Tasks that become several, may be left out, or go round; and what a run is given when it begins.
+//! Fan-outs, conditions, loops and inputs.
 
 use crate::project::{Output, Project, signal, until};
 use serde_json::json;
@@ -91,11 +91,11 @@ fn a_killed_run_resumes_with_exactly_the_missing_items() {
     let project = Project::with(&tasks(
         "      - id: each\n        for_each: { script: 'return Array.from({ length: 12 }, (_, n) => n)', max_parallel: 3 }\n        on_interrupt: rerun\n        env: { N: '{{item}}' }\n        run: '{ test \"$N\" -lt 5 || test -e go || { touch \"at-$N\"; sleep 60; }; } && echo \"$N\" >> done.txt'\n",
     ));
-    // When what was left running is ended, its `sleep` may go before its shell, which must not go on then as if all were well.
+    // When orphans are ended, `sleep` may exit before its shell, which must not then continue as if the task had succeeded.
     let mut child = project.start(&["run", "flow.yaml"]);
     until("five items are done", || project.path("done.txt").exists() && project.read("done.txt").lines().count() == 5);
     until("they are recorded", || items(&project, "task_finished").len() == 5);
-    until("the next three are at work", || (5..8).all(|n| project.path(&format!("at-{n}")).exists()));
+    until("the start of the next three", || (5..8).all(|n| project.path(&format!("at-{n}")).exists()));
     signal(&child, rustix::process::Signal::KILL);
     child.wait().unwrap();
     project.write("go", "");
@@ -175,7 +175,7 @@ phases:
     let output = project.run(&["run", "flow.yaml", "--var", "ticket=7", "--var", "size=huge"]);
     ended(&output, 4);
     assert!(output.stderr.contains("the input `size` must be one of small, large, not \"huge\""), "{}", output.stderr);
-    assert!(!project.path(".lockgate/runs").exists(), "nothing has begun");
+    assert!(!project.path(".lockgate/runs").exists(), "nothing has started");
     ended(&project.run(&["run", "flow.yaml", "--var", "ticket=7", "--var", "names=a,b"]), 0);
     let vars = &project.status(&project.newest())["context"]["outputs"]["work"]["show"];
     assert_eq!(*vars, json!({"ticket": "7", "size": "small", "count": 2, "names": ["a", "b"]}));

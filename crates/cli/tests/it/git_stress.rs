@@ -1,6 +1,6 @@
-//! Worktrees and commits in a storm: random workflows in random repositories, with hooks that fail and filters that are slow, are killed
-//! at random moments, with or without the processes that they started, and resumed. `LOCKGATE_KILLS` says how often (8 by default),
-//! `LOCKGATE_SOAK_MINUTES` bounds the time.
+//! Worktrees and commits under stress: random workflows in random repositories, with failing hooks and slow filters, are killed
+//! at random times, with or without their child processes, and resumed. `LOCKGATE_KILLS` sets the number of kills (8 by default),
+//! `LOCKGATE_SOAK_MINUTES` limits the time.
 
 use crate::crash_recovery::number;
 use crate::project::{Project, lives, without_terminal};
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A task writes down that it starts, leaves a file for each attempt and one for all of them, and, where its work is committed, a line in
-/// a file that the user is editing too.
+/// A task records its start and writes one file per attempt and one for all attempts. If its work is committed, it also changes a
+/// line in a file that the user is editing.
 const WORK: &str = r#"
 name="$LOCKGATE_PHASE-$LOCKGATE_TASK"
 echo "$LOCKGATE_RUN $LOCKGATE_PHASE/$LOCKGATE_TASK $LOCKGATE_ATTEMPT $$" >> "$TRACE/trace"
@@ -23,7 +23,7 @@ echo "$LOCKGATE_RUN $LOCKGATE_ATTEMPT" >> "$name.slow"
 if [ "$1" = commit ]; then sed -i "s/^$name .*/$name $LOCKGATE_RUN/" lines.txt; fi
 "#;
 
-/// A file in which the user edits the first line, and each task a line of its own, so that edits never conflict.
+/// A file in which the user edits the first line and each task its own line, so that edits never conflict.
 fn lines(first: &str) -> String {
     let mut lines = first.to_owned();
     for name in ["one-x", "one-y", "one-z", "two-x", "two-y", "two-z"] {
@@ -32,7 +32,7 @@ fn lines(first: &str) -> String {
     lines + "\n"
 }
 
-/// What the user had not committed; none of it may reach a commit.
+/// Marks uncommitted changes of the user, which must never be committed.
 const USERS: &str = "USER";
 
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ struct Storm {
     project: Project,
     random: SmallRng,
     tasks: Vec<Task>,
-    /// The commits that were there before.
+    /// The number of commits before the run.
     commits: usize,
     kills: u64,
     seed: u64,
@@ -95,7 +95,7 @@ impl Storm {
         Self { project, random, tasks, commits, kills: 0, seed }
     }
 
-    /// Kills a run, and sometimes a fork of it, until each is complete; returns the number of kills.
+    /// Kills a run, and sometimes a fork of it, until each is complete. Returns the number of kills.
     fn run(mut self) -> u64 {
         let run = self.until_complete(None);
         self.check(std::slice::from_ref(&run));
@@ -114,7 +114,7 @@ impl Storm {
         for _ in 0..20 {
             let Some(id) = run.clone() else {
                 self.drive(&["run", "flow.yaml"], most);
-                // It may have been killed before there was a database.
+                // It may have been killed before the database was created.
                 let listed: Value = serde_json::from_str(&self.project.run(&["runs", "--json"]).stdout).unwrap_or_default();
                 run = listed.get(0).map(|run| run["run"].as_str().unwrap().to_owned());
                 continue;
@@ -122,7 +122,7 @@ impl Storm {
             match self.project.status(&id)["status"].as_str().unwrap() {
                 "complete" => return id,
                 "waiting" => {
-                    // Nothing works now, so the user's edits cannot be taken for a task's.
+                    // No task is running, so the user's edits cannot be mistaken for a task's.
                     self.project.write("later.txt", format!("{USERS} later\n"));
                     let answered = self.project.run(&["answer", &self.project.waiting_hold(), "Continue", "--no-resume"]);
                     assert_eq!(answered.code, Some(0), "{answered:?}");
@@ -135,7 +135,7 @@ impl Storm {
         panic!("{}: {last:#?}", self.describe("it never ends"));
     }
 
-    /// Lets the program work, and kills it after a while as long as it was not killed often enough.
+    /// Runs the program, and kills it after a while until the limit is reached.
     fn drive(&mut self, arguments: &[&str], most: u64) {
         let mut command = self.project.command(arguments);
         without_terminal(&mut command);
@@ -165,7 +165,7 @@ impl Storm {
         format!("{claim} (LOCKGATE_SEED={}, {:?})", self.seed, self.tasks)
     }
 
-    /// Checks the claims once these runs are complete, the last of them just now.
+    /// Checks the guarantees once these runs are complete.
     fn check(&self, runs: &[String]) {
         let project = &self.project;
         let run = runs.last().unwrap();
@@ -193,7 +193,7 @@ impl Storm {
         assert_eq!(verified.code, Some(0), "{}: {verified:?}", self.describe("the history verifies"));
     }
 
-    /// The attempts by which tasks were finished; nothing of a task starts after that.
+    /// The attempts that finished each task. Nothing of a task starts after that.
     fn finished_once(&self, run: &str) -> BTreeMap<String, u64> {
         let address = |event: &Value| format!("{}/{}", event["phase"].as_str().unwrap(), event["task"].as_str().unwrap());
         let mut finished = BTreeMap::new();
@@ -206,7 +206,7 @@ impl Storm {
                 _ => {}
             }
         }
-        // The question leaves no trace.
+        // The question leaves no files.
         finished.remove("one/way");
         let trace = self.project.read(".lockgate/trace");
         for (task, attempt) in &finished {
@@ -220,23 +220,23 @@ impl Storm {
     fn users_work_is_untouched(&self) {
         let project = &self.project;
         let lines = project.read("lines.txt");
-        assert!(lines.starts_with(&format!("{USERS} line\n2\n")), "{}: {lines}", self.describe("what the user wrote is there"));
+        assert!(lines.starts_with(&format!("{USERS} line\n2\n")), "{}: {lines}", self.describe("the user's changes are lost"));
         assert_eq!(project.git(&["show", ":staged.txt"]), format!("{USERS} staged\n"), "{}", self.describe("staged"));
         for (name, text) in [("staged.txt", "staged"), ("note.txt", "note"), ("later.txt", "later")] {
-            assert_eq!(project.read(name), format!("{USERS} {text}\n"), "{}", self.describe("what the user wrote is there"));
+            assert_eq!(project.read(name), format!("{USERS} {text}\n"), "{}", self.describe("the user's changes are lost"));
         }
         let found = project.git(&["log", "--all", "--oneline", &format!("-S{USERS}")]);
-        assert_eq!(found, "", "{}", self.describe("what the user had not committed was committed"));
+        assert_eq!(found, "", "{}", self.describe("uncommitted work of the user was committed"));
     }
 
-    /// What a finished task wrote, in all its attempts, is committed where it asked for that, else on disk.
+    /// The work of a finished task, from all attempts, is committed if requested, and otherwise on disk.
     fn work_is_there(&self, run: &str, task: &Task, attempt: u64, folder: &Path) {
         let name = task.address.replace('/', "-");
         let files = [format!("{name}-{attempt}.txt"), format!("{name}.slow")];
         for file in &files {
             let written = std::fs::read_to_string(folder.join(file)).unwrap_or_default();
             let line = format!("{run} {attempt}");
-            assert_eq!(written.lines().last(), Some(line.as_str()), "{}: {file}", self.describe("what a task wrote is there"));
+            assert_eq!(written.lines().last(), Some(line.as_str()), "{}: {file}", self.describe("the work of a task is lost"));
         }
         if task.commit {
             let git = |arguments: &[&str]| {
@@ -256,7 +256,7 @@ impl Storm {
         }
     }
 
-    /// The user's branch holds the commits of the tasks that were to commit on it, and only their files.
+    /// The user's branch contains the commits of the tasks that commit on it, with only their files.
     fn nothing_else_is_committed(&self, runs: &[String]) {
         let project = &self.project;
         let on_main: Vec<&Task> = self.tasks.iter().filter(|task| task.commit && !task.worktree).collect();
@@ -274,7 +274,7 @@ impl Storm {
             let done = on_main.iter().filter(|task| finished.iter().any(|event| is(event, task)));
             expected.extend(done.map(|task| format!("{}: {}", task.address, task.address.split('/').next_back().unwrap())));
         }
-        // An attempt that was killed right after its commit is done again, and commits what it does then.
+        // An attempt that was killed right after its commit runs again, and commits again.
         for commits in [&mut subjects, &mut expected] {
             commits.sort();
             commits.dedup();
@@ -282,12 +282,16 @@ impl Storm {
         assert_eq!(subjects, expected, "{}", self.describe("the commits are those of the tasks"));
         for file in project.git(&["log", "--name-only", "--format=", &new]).lines().filter(|file| !file.is_empty()) {
             let of_task = |task: &&Task| file.starts_with(&task.address.replace('/', "-"));
-            assert!(file == "lines.txt" || on_main.iter().any(of_task), "{}: {file}", self.describe("nobody asked for it"));
+            assert!(
+                file == "lines.txt" || on_main.iter().any(of_task),
+                "{}: {file}",
+                self.describe("an unrequested file was committed")
+            );
         }
     }
 }
 
-/// Makes the project a repository of some kind, with uncommitted work of the user.
+/// Turns the project into a random kind of repository, with uncommitted work of the user.
 fn repository(project: &Project, random: &mut SmallRng) {
     project.init_git();
     project.write(".gitignore", ".lockgate/\nflow.yaml\norigin/\n");
@@ -345,7 +349,7 @@ fn hook(project: &Project, name: &str, script: &str) {
     project.script(&format!(".git/hooks/{name}"), &format!("LOG='{}'\n{script}", log.display()));
 }
 
-/// The processes below one.
+/// The descendants of a process.
 fn descendants(of: u32) -> Vec<rustix::process::Pid> {
     let mut parents = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! Agents that hand over: a long task passes through several of them, and nothing is done twice.
+//! Handovers between agents: a long task passes through several agents without repeated work.
 
 use crate::project::Project;
 
@@ -11,7 +11,7 @@ phases:
       - { id: after, needs: [plan], run: 'echo after > after.txt' }
 ";
 
-/// An agent that commits two tasks and asks which way to go; then commits a third and asks whether it works; then is done.
+/// An agent that commits two tasks and asks for a decision, commits a third and asks for verification, and then finishes.
 const AGENT: &str = r#"#!/bin/sh
 cat > prompt.txt
 echo "$LOCKGATE_ATTEMPT" >> attempts.txt
@@ -95,7 +95,7 @@ fn a_long_task_is_handed_over_between_agents_without_repeating_work() {
 fn a_missing_commit_opens_a_hold_before_the_next_agent_starts() {
     let project = project();
     run(&project);
-    // Somebody threw the work away.
+    // The work is discarded outside Lockgate.
     for arguments in [&["checkout", "-q", "--orphan", "new"][..], &["commit", "-qm", "x"], &["branch", "-qD", "main"]] {
         project.git(arguments);
     }
@@ -105,12 +105,12 @@ fn a_missing_commit_opens_a_hold_before_the_next_agent_starts() {
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "blue", "--foreground"]).code, Some(3));
     let inbox = project.json(0, &["inbox", "--json"]);
     assert_eq!(inbox[0]["kind"], "handover", "{inbox}");
-    assert_eq!(project.read("attempts.txt"), "1\n", "nobody went on");
+    assert_eq!(project.read("attempts.txt"), "1\n", "no agent continued");
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "continue", "--foreground"]).code, Some(3));
-    assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify", "a person may say that it goes on all the same");
+    assert_eq!(project.json(0, &["inbox", "--json"])[0]["kind"], "verify", "a person may continue it anyway");
 }
 
-/// An agent that asks in a table, and writes down what it was answered.
+/// An agent that asks in a table, and records the answer.
 const ASKS_IN_A_TABLE: &str = r#"#!/bin/sh
 cat > prompt.txt
 if grep -q 'User response' prompt.txt; then

@@ -1,4 +1,4 @@
-//! What comes from files and tasks steers no terminal and gives no secret away.
+//! Text from files and tasks neither controls the terminal nor reveals secrets.
 
 use crate::project::Project;
 use crate::screen::Screen;
@@ -56,7 +56,7 @@ phases:
     let status = project.status(&id);
     assert_eq!(
         status["holds"][0]["prompt"], "look \x1b[1A\x1b[2K at \u{202e}this\u{202c} \u{9b}31m",
-        "JSON keeps what was written"
+        "JSON keeps the original text"
     );
 }
 
@@ -167,7 +167,7 @@ fn an_error_is_shown_even_after_many_warnings() {
     assert_eq!(warned.code, Some(0), "{warned:?}");
     let reported = format!("{}{}", warned.stdout, warned.stderr);
     assert!(reported.contains("200 warnings and 100 more problems"), "{reported}");
-    // Found last, in a place of its own, and where keys and ids are compared.
+    // These problems are found last, in separate checks of keys and ids.
     for (wrong, code) in [
         ("      - { id: last, run: x, on_fial: ask }\n", "unknown-key"),
         ("      - { id: t7, run: x }\n", "duplicate-id"),

@@ -27,7 +27,7 @@ fn waiting() -> Project {
     project
 }
 
-/// Everything that lies in a folder, with its content.
+/// All files in a directory, with their contents.
 fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -46,7 +46,7 @@ fn tree(folder: &Path) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Makes something look as if it had been there for a day.
+/// Sets the modification time to a day ago.
 fn age(path: &Path) {
     let file = std::fs::File::open(path).unwrap();
     file.set_modified(SystemTime::now() - Duration::from_secs(86_400)).unwrap();
@@ -268,7 +268,7 @@ vars: { x: 1 }
         assert!(line.matches('"').count() % 2 == 0 && line.matches('"').count() <= 2, "{line}");
         assert!(!line.contains(['<', '`', '|', '\u{1b}']) || line.starts_with("%%"), "{line}");
     }
-    assert!(!mermaid.contains("p0c -. \"a#124;b#34;#93; #40;back to a#41;\" .-> p0\n"), "nothing points at what it lies in");
+    assert!(!mermaid.contains("p0c -. \"a#124;b#34;#93; #40;back to a#41;\" .-> p0\n"), "nothing points at its own container");
     assert!(mermaid.contains(".-> p0t0"), "{mermaid}");
 }
 
@@ -331,7 +331,8 @@ fn doctor_finds_bad_settings_damage_and_committed_state() {
 #[test]
 fn doctor_finds_a_damaged_database() {
     let project = waiting();
-    project.write(".lockgate/lockgate.db", "this is no database, whatever its name says; it is long enough to have a header");
+    project
+        .write(".lockgate/lockgate.db", "this text is not a database despite its name, but it is long enough to have a header");
     let report = project.json(1, &["doctor", "--json"]);
     assert_eq!(wrong(&report), ["database"], "{report}");
     assert!(report.to_string().contains("lockgate db restore BACKUP --force"), "{report}");
@@ -348,20 +349,20 @@ phases:
 ",
     );
     let mut child = project.start(&["run", "flow.yaml"]);
-    until("the task began", || !project.read("pid").is_empty());
-    assert_eq!(wrong(&project.json(0, &["doctor", "--json"])), Vec::<&str>::new(), "a run under way is nothing wrong");
+    until("the start of the task", || !project.read("pid").is_empty());
+    assert_eq!(wrong(&project.json(0, &["doctor", "--json"])), Vec::<&str>::new(), "a running run is not a problem");
     let text = project.run(&["graph", &project.newest()]).stdout;
     assert!(text.contains("● running     wait"), "{text}");
     signal(&child, Signal::KILL);
     child.wait().unwrap();
     let report = project.json(1, &["doctor", "--json"]);
-    // On PostgreSQL a dead driver leaves no file.
+    // On PostgreSQL, a dead driver leaves no file.
     let found = if project.is_on_postgresql() { vec!["drivers", "orphans"] } else { vec!["garbage", "drivers", "orphans"] };
     assert_eq!(wrong(&report), found, "{report}");
     assert!(report.to_string().contains(project.read("pid").trim()), "the process is named: {report}");
     let text = project.run(&["graph", &project.newest()]).stdout;
     assert!(text.contains("! interrupted wait"), "{text}");
-    // What is not finished is nobody's garbage.
+    // Files of an unfinished run are not garbage.
     let output = project.run(&["db", "gc"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(lives(&project.read("pid")), "gc ends nothing");
@@ -378,26 +379,26 @@ fn a_backup_taken_during_a_run_can_be_resumed_elsewhere() {
 name: slow
 phases:
   - id: a
-    tasks: [{ id: first, run: echo once >> first, on_interrupt: rerun }, { id: wait, needs: [first], run: 'touch begun; while ! test -e go; do sleep 0.05; done', on_interrupt: rerun }]
+    tasks: [{ id: first, run: echo once >> first, on_interrupt: rerun }, { id: wait, needs: [first], run: 'touch started; while ! test -e go; do sleep 0.05; done', on_interrupt: rerun }]
 ",
     );
     let child = project.start(&["run", "flow.yaml", "login"]);
-    until("the task began", || project.path("begun").exists());
+    until("the start of the task", || project.path("started").exists());
     let output = project.run(&["db", "backup", "copy.db"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.starts_with("copy.db: 1 run, "), "{output:?}");
     let bytes = std::fs::read(project.path("copy.db")).unwrap();
     let refused = project.run(&["db", "backup", "copy.db"]);
-    assert!(refused.code == Some(4) && refused.stderr.contains("nothing is overwritten"), "{refused:?}");
+    assert!(refused.code == Some(4) && refused.stderr.contains("is not overwritten"), "{refused:?}");
     assert_eq!(std::fs::read(project.path("copy.db")).unwrap(), bytes);
-    // While it is driven, its database is not taken away; and one on a server is not for us to restore.
+    // A database that is in use cannot be replaced, and one on a server cannot be restored at all.
     let refused = project.run(&["db", "restore", "copy.db", "--force"]);
     let (code, reported) =
-        if project.is_on_postgresql() { (4, "are kept in PostgreSQL") } else { (3, "drives runs of this database") };
+        if project.is_on_postgresql() { (4, "are kept in PostgreSQL") } else { (3, "has been driving runs of this database") };
     assert!(refused.code == Some(code) && refused.stderr.contains(reported), "{refused:?}");
     project.write("go", "");
     assert_eq!(finish(child).code, Some(0));
-    assert_eq!(project.status(&project.newest())["status"], "complete", "the run went on");
+    assert_eq!(project.status(&project.newest())["status"], "complete", "the run continued");
 
     let other = Project::on_sqlite();
     let copy = project.path("copy.db");
@@ -409,7 +410,7 @@ phases:
     other.write("go", "");
     let resumed = other.run(&["resume", "login"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(!other.path("first").exists(), "what was done is not done again");
+    assert!(!other.path("first").exists(), "finished work is not repeated");
 }
 
 #[test]
@@ -432,7 +433,7 @@ fn restoring_over_a_database_requires_force_and_keeps_the_old_one() {
     let [kept] = kept.as_slice() else { panic!("{kept:?}") };
     let other = Project::new();
     assert_eq!(other.run(&["db", "restore", kept]).stdout, "restored 2 runs, 2 unfinished\n");
-    // And the run that is in it can be answered.
+    // The restored run can be answered.
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
 }
 
@@ -445,12 +446,12 @@ fn an_invalid_backup_is_refused_and_changes_nothing() {
         assert!(output.stderr.contains(part) && output.stdout.is_empty(), "{part}: {output:?}");
     };
     let before = project.json(0, &["runs", "--json"]);
-    // A byte of the history is another one.
+    // Change a byte of the history.
     let changed = rusqlite::Connection::open(project.path("copy.db")).unwrap();
     changed.execute("UPDATE commits SET payload = payload || x'00' WHERE key = (SELECT max(key) FROM commits)", []).unwrap();
     drop(changed);
     refused(project.run(&["db", "restore", "copy.db", "--force"]), 1, "not as it was written");
-    project.write("text.db", "just text, but long enough that somebody could take it for a database or two of them");
+    project.write("text.db", "just text, but long enough that it could be mistaken for a database or even for two");
     refused(project.run(&["db", "restore", "text.db", "--force"]), 1, "cannot be restored");
     refused(project.run(&["db", "restore", "missing.db"]), 4, "missing.db cannot be read");
     refused(project.run(&["db", "restore", ".", "--force"]), 4, "is not a file");
@@ -468,7 +469,7 @@ fn gc_removes_only_files_that_no_run_needs() {
     assert_eq!(project.run(&["run", "flow.yaml", "done", "--answer", "plan=1"]).code, Some(0));
     let (done, open) = (project.newest(), project.status("login")["run"].as_str().unwrap().to_owned());
     let folder = |run: &str, name: &str| format!(".lockgate/runs/{run}/{name}");
-    // Runs that no longer exist: one with outputs, one without, one that may just be beginning.
+    // Runs that no longer exist: one with outputs, one without, and one that may just be starting.
     for (run, output) in [("gonewith", true), ("gonebare", false), ("justnow1", false)] {
         for part in ["logs", "locks", "out"] {
             std::fs::create_dir_all(project.path(&folder(run, part))).unwrap();
@@ -481,7 +482,7 @@ fn gc_removes_only_files_that_no_run_needs() {
             age(&project.path(&format!(".lockgate/runs/{run}")));
         }
     }
-    // A link that leads out is not followed.
+    // A link out of the project is not followed.
     std::os::unix::fs::symlink(project.root(), project.path(".lockgate/runs/linked")).unwrap();
     std::fs::create_dir_all(project.path(".lockgate/drivers")).unwrap();
     for name in ["lockgate.db.new-0011", ".lockgate-00ff.tmp", "drivers/abc.new", "lockgate.db.new-young"] {
@@ -504,7 +505,7 @@ fn gc_removes_only_files_that_no_run_needs() {
         project.write(&folder(run, "locks/plan.1.task.draft.1.lock"), "1\n");
         project.write(&folder(run, "locks/plan.1.gate.good.1.lock"), "1\n");
     }
-    // One is still held: something that the finished run started lives on.
+    // A process of the finished run still holds this lock.
     project.write(&folder(&done, "locks/plan.1.task.held.1.lock"), "1\n");
     let held = std::fs::File::open(project.path(&folder(&done, "locks/plan.1.task.held.1.lock"))).unwrap();
     held.lock().unwrap();
@@ -514,8 +515,8 @@ fn gc_removes_only_files_that_no_run_needs() {
     assert_eq!(output.code, Some(0), "{output:?}");
     assert!(output.stdout.contains("would remove 1 stored value without reference, 5 kB\n"), "{output:?}");
     let names = |tree: &[(String, Vec<u8>)]| -> Vec<String> {
-        let beside = |path: &&String| !path.ends_with("-wal") && !path.ends_with("-shm");
-        tree.iter().map(|(path, _)| path).filter(beside).cloned().collect()
+        let is_no_companion = |path: &&String| !path.ends_with("-wal") && !path.ends_with("-shm");
+        tree.iter().map(|(path, _)| path).filter(is_no_companion).cloned().collect()
     };
     assert_eq!(names(&tree(&project.path("."))), names(&before), "a dry run removes nothing");
 
@@ -526,8 +527,8 @@ exit 0
 --- stdout
 removed 1 file of a dead driver, 2 B
 removed 2 lock files of ended attempts, 4 B
-removed 2 folders of runs that no longer exist, 14 B
-removed 3 files that were never finished, 12 B
+removed 2 directories of runs that no longer exist, 14 B
+removed 3 incomplete files, 12 B
 removed 1 stored value without reference, 5 kB
 5 kB in all
 --- stderr

@@ -1,4 +1,4 @@
-//! Looking at runs: status, runs, inbox, why, log, validate, verify. F9.
+//! Inspecting runs: status, runs, inbox, why, log, validate, verify (F9).
 
 use crate::project::{Project, finish, signal, until, user};
 use rustix::process::Signal;
@@ -49,8 +49,8 @@ fn status_as_json_has_every_documented_key() {
     }
     assert_eq!(hold["options"][0]["label"], "Continue");
     assert_eq!(hold["files"][0]["path"], "notes.md");
-    assert!(hold["files"][1]["digest"].is_null(), "what is not there has no digest");
-    assert!(status.get("driver").is_none(), "nobody drives it");
+    assert!(hold["files"][1]["digest"].is_null(), "a missing file has no digest");
+    assert!(status.get("driver").is_none(), "no process drives it");
 }
 
 #[test]
@@ -282,7 +282,7 @@ good.yaml: valid workflow
     let output = project.run(&["validate", "good.yaml", "bad.yaml", "missing.yaml"]);
     assert_eq!(output.code, Some(4), "{output:?}");
     assert!(output.stderr.contains("bad.yaml:4:5") && output.stderr.contains("did you mean `tasks`?"), "{output:?}");
-    assert!(output.stderr.contains("bad.yaml:5:"), "all problems at once: {output:?}");
+    assert!(output.stderr.contains("bad.yaml:5:"), "all problems together: {output:?}");
     assert!(output.stderr.contains("missing.yaml cannot be read"), "{output:?}");
     assert_eq!(output.stdout, "good.yaml: valid workflow\nbad.yaml: invalid workflow\nmissing.yaml: cannot be read\n");
     let files = project.json(4, &["validate", "--json", "good.yaml", "bad.yaml", "missing.yaml"]);

@@ -1,4 +1,4 @@
-//! What is printed with `--json` is what `docs/reference/json.schema.json` says, key by key: what is not documented fails.
+//! Output of `--json` matches `docs/reference/json.schema.json` key by key: undocumented keys fail.
 
 use crate::project::{Output, Project};
 use serde_json::Value;
@@ -11,7 +11,7 @@ static DOCUMENTED: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 });
 
-/// Panics when a command that prints JSON prints anything but its documented shape, or that of an error.
+/// Panics if the JSON of a command matches neither its documented schema nor that of an error.
 pub(crate) fn check(arguments: &[&str], output: &Output) {
     let ours: Vec<&str> = arguments.iter().copied().take_while(|word| *word != "--").collect();
     if !ours.contains(&"--json") || output.code.is_none() {
@@ -31,19 +31,19 @@ pub(crate) fn check(arguments: &[&str], output: &Output) {
         let error = &DOCUMENTED["$defs"]["error"];
         let shape = if value.get("error").is_some_and(|error| error.get("exit").is_some()) { error } else { shape };
         if let Err(problem) = fits(&value, shape, "") {
-            panic!("{arguments:?} prints what is not documented: {problem}: {value:#}");
+            panic!("{arguments:?} prints undocumented JSON: {problem}: {value:#}");
         }
     }
 }
 
-/// Panics when a notice that was delivered does not have its documented shape.
+/// Panics if a delivered notice does not match its documented schema.
 pub(crate) fn check_notice(notice: &Value) {
     if let Err(problem) = fits(notice, &DOCUMENTED["$defs"]["notice"], "") {
-        panic!("a notice has what is not documented: {problem}: {notice:#}");
+        panic!("a notice is undocumented JSON: {problem}: {notice:#}");
     }
 }
 
-/// Whether a value has a shape; else where it has not.
+/// Checks a value against a schema. The error names the position.
 fn fits(value: &Value, shape: &Value, place: &str) -> Result<(), String> {
     if let Some(name) = shape["$ref"].as_str() {
         let name = name.strip_prefix("#/$defs/").unwrap();
@@ -54,7 +54,7 @@ fn fits(value: &Value, shape: &Value, place: &str) -> Result<(), String> {
         return if tried.iter().any(Result::is_ok) { Ok(()) } else { Err(format!("{tried:?}")) };
     }
     if let Some(words) = shape["enum"].as_array() {
-        return if words.contains(value) { Ok(()) } else { Err(format!("{place}: {value} is none of {words:?}")) };
+        return if words.contains(value) { Ok(()) } else { Err(format!("{place}: {value} is not one of {words:?}")) };
     }
     let kinds: Vec<&str> = match &shape["type"] {
         Value::String(kind) => vec![kind],
@@ -71,10 +71,10 @@ fn fits(value: &Value, shape: &Value, place: &str) -> Result<(), String> {
         Value::Object(_) => "object",
     };
     if !kinds.contains(&kind) {
-        return Err(format!("{place}: {value} is no {kinds:?}"));
+        return Err(format!("{place}: {value} is not a {kinds:?}"));
     }
     if shape["format"] == "date-time" && !value.as_str().is_some_and(|text| text.len() == 24 && text.ends_with('Z')) {
-        return Err(format!("{place}: {value} is no moment"));
+        return Err(format!("{place}: {value} is not a timestamp"));
     }
     for (at, item) in value.as_array().into_iter().flatten().enumerate() {
         fits(item, &shape["items"], &format!("{place}[{at}]"))?;
@@ -108,7 +108,7 @@ phases:
 
 #[test]
 fn every_command_prints_its_documented_shape() {
-    // A backup is restored into a folder.
+    // A backup can only be restored to SQLite.
     let project = Project::on_sqlite();
     project.write("flow.yaml", FLOW);
     let mut reported = BTreeSet::new();
@@ -175,7 +175,7 @@ fn every_command_prints_its_documented_shape() {
     run(3, &["run", "default.yaml", "--json"]);
     let answered = project.events(&project.newest(), "answered")[0]["hold"].as_str().unwrap().to_owned();
     run(0, &["change", &answered, "Abort", "--yes", "--json"]);
-    // What is left inside a task waits for somebody who drives.
+    // A run that a task detaches waits for a worker.
     project.write(
         "outer.yaml",
         "name: o\nphases: [{ id: a, tasks: [{ id: t, run: '\"$LOCKGATE\" run failing.yaml --detach' }] }]\n",

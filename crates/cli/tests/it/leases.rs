@@ -1,4 +1,4 @@
-//! Leases on PostgreSQL: a driver that was frozen, or cut off from the database, runs nothing that another one may run.
+//! Leases on PostgreSQL: a driver that was frozen or lost its connection runs nothing that another driver may run.
 
 use crate::project::{Output, Project, finish, lives, signal, until, without_terminal};
 use lockgate_store::postgres::server::server;
@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The first task ends where `go` is. The deployment continues until `release` is there, so that two of them would be seen.
+/// The first task ends when `go` exists. The deployment runs until `release` exists, so that a second one would be noticed.
 const FLOW: &str = "
 name: flow
 phases:
@@ -24,7 +24,8 @@ fn lines(project: &Project, file: &str) -> usize {
     project.read(file).lines().count()
 }
 
-/// A machine with the project on it. Two of them share a database, and the target of the deployment; neither sees the processes of the other's tasks.
+/// A machine with a copy of the project. Two of them share a database and a deployment target, but do not see each other's
+/// processes.
 struct Host<'a> {
     project: Project,
     url: &'a str,
@@ -54,8 +55,8 @@ impl<'a> Host<'a> {
     }
 }
 
-/// A driver is frozen in its first task, its lease expires, and another host takes the run over and deploys; then the first one continues.
-/// It must stop, and the other one completes the run.
+/// A driver is frozen during its first task, its lease expires, and another host takes over the run and deploys. When the first
+/// driver thaws, it must stop, and the other one completes the run.
 fn deploys_once_when_frozen(expire: impl FnOnce(&str)) {
     let url = server().database();
     let shared = tempfile::tempdir().unwrap();
@@ -68,7 +69,7 @@ fn deploys_once_when_frozen(expire: impl FnOnce(&str)) {
     let mut second = hosts[1].start(&["resume", "login"]);
     until("the second host deploys", || {
         if second.try_wait().unwrap().is_some_and(|status| status.code() == Some(3)) {
-            // The lease of the first one has not expired yet.
+            // The first host's lease has not expired yet.
             second = hosts[1].start(&["resume", "login"]);
         }
         hosts[1].deployments() == 1
@@ -91,7 +92,7 @@ fn a_driver_whose_lease_expired_while_frozen_starts_nothing_that_another_recorde
     deploys_once_when_frozen(|_| {});
 }
 
-/// The clock of the database jumps: the first driver believes in its lease, and learns from the history that another one drives the run.
+/// The database's clock jumps. The first driver trusts its lease, and learns only from the history that another driver took over.
 #[test]
 fn a_driver_stops_when_another_took_over() {
     deploys_once_when_frozen(|url| {
@@ -99,7 +100,7 @@ fn a_driver_stops_when_another_took_over() {
     });
 }
 
-/// A way to the database that can be cut: what is sent from then on waits.
+/// A connection to the database that can be cut: data sent afterwards is held back.
 struct Proxy {
     dir: tempfile::TempDir,
     cut: Arc<AtomicBool>,
@@ -153,7 +154,7 @@ fn socket(url: &str) -> PathBuf {
     PathBuf::from(dir.replace("%2F", "/").replace("%25", "%")).join(format!(".s.PGSQL.{port}"))
 }
 
-/// The task does not end when it is asked to.
+/// The task ignores requests to end.
 const STUBBORN: &str = "
 name: flow
 phases:
@@ -174,7 +175,7 @@ fn a_driver_that_cannot_reach_the_database_stops_its_tasks_before_its_lease_expi
     let task = std::fs::read_to_string(&host.target).unwrap();
     proxy.cut();
     until("the task is killed", || !lives(&task));
-    // Fails where no lease holds any more.
+    // Fails once no lease is valid any more.
     server().perform(
         &url,
         "DO $$ BEGIN IF NOT EXISTS (SELECT 1 FROM lockgate.drivers WHERE expires_at > clock_timestamp()) THEN \

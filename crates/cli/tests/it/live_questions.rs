@@ -1,11 +1,12 @@
-//! A question at a terminal while other tasks run: it stays in place, the tree goes on below it, and what is done is printed above it.
+//! A question at a terminal while other tasks run: it stays in place, the tree continues below it, and finished tasks are printed
+//! above it.
 
 use crate::project::{Project, until};
 use crate::screen::Screen;
 
 const WINDOW: (u16, u16) = (80, 40);
 
-/// A question next to a task that runs until a file is there.
+/// A question alongside a task that runs until a file exists.
 const IN_PARALLEL: &str = "
 name: flow
 phases:
@@ -40,7 +41,7 @@ fn a_question_is_closed_when_the_run_is_cancelled() {
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
     screen.shows("then Enter: ");
     assert_eq!(project.run(&["cancel", &project.newest()]).code, Some(0));
-    // Nothing is typed, so the program can only end because the question was closed.
+    // Nothing is typed, so the program can exit only because the question was closed.
     screen.shows("was cancelled");
     assert!(screen.end() != 0);
 }
@@ -50,13 +51,13 @@ fn row_of(screen: &Screen, text: &str) -> usize {
     screen.rows().iter().position(|row| row.contains(text)).unwrap_or_else(|| panic!("no {text:?}:\n{}", screen.text()))
 }
 
-/// How many rows contain a text, also among those that were scrolled away.
+/// How many rows contain a text, including those that were scrolled away.
 fn count(screen: &mut Screen, text: &str) -> usize {
     screen.history().iter().filter(|row| row.contains(text)).count()
 }
 
 #[test]
-fn the_tree_goes_on_below_a_question_and_finished_tasks_are_printed_above_it() {
+fn the_tree_continues_below_a_question_and_finished_tasks_are_printed_above_it() {
     let project = in_parallel();
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
     screen.until("the question and the tree", |screen| {
@@ -145,7 +146,7 @@ fn holds_are_asked_about_one_after_another_and_counted() {
         screen.text().contains("1 of 2 · Decision") && screen.input().ends_with("then Enter:")
     });
     screen.send("o");
-    // A hold that opens meanwhile is counted at once, and what is typed stays.
+    // A hold that opens meanwhile is counted immediately, and the typed text stays.
     project.write("third", "");
     screen.until("the first of three", |screen| {
         screen.text().contains("1 of 3 · Decision") && screen.input().ends_with("then Enter: o")
@@ -168,7 +169,7 @@ fn holds_are_asked_about_one_after_another_and_counted() {
 
 #[test]
 fn a_window_that_changes_its_size_has_the_question_once_and_the_tree_below_it() {
-    // A terminal that breaks long rows, and one that cuts them off.
+    // A terminal that wraps long rows, and one that truncates them.
     for set in [[("LANG", "C")], [("XTERM_VERSION", "XTerm(390)")]] {
         let project = in_parallel();
         project.write("flow.yaml", IN_PARALLEL.replace("Which one?", "Which one of these is it that we should choose at last?"));
@@ -185,7 +186,7 @@ fn a_window_that_changes_its_size_has_the_question_once_and_the_tree_below_it() 
             }
             let label = if columns > 70 { "Choose 1-2 (number, label or arrows), then Enter: tw" } else { "> tw" };
             screen.until(&format!("a drawing in {columns} columns"), |screen| {
-                // What was there is taken back before it is drawn again.
+                // The old drawing is erased before the new one is drawn.
                 String::from_utf8_lossy(&screen.bytes[before..]).contains("\x1b7")
                     && screen.input() == label
                     && screen.rows().iter().filter(|row| row.contains("● long")).count() == 1

@@ -1,11 +1,11 @@
-//! The live tree at a terminal, judged by what is on the screen.
+//! The live tree at a terminal, judged by the contents of the screen.
 
 use crate::project::{Project, hangups_are_ignored, lives, until};
 use crate::screen::Screen;
 
 const WINDOW: (u16, u16) = (80, 24);
 
-/// Two tasks that work until a file is there, then a phase that asks.
+/// Two tasks that run until a file exists, then a phase that asks.
 const FLOW: &str = "
 name: ship
 phases:
@@ -26,7 +26,7 @@ fn project(flow: &str) -> Project {
     project
 }
 
-/// The same without what differs between two runs.
+/// The text without parts that differ between two runs.
 fn comparable(text: &str) -> Vec<String> {
     let words = |line: &str| match line.split_once(" in ") {
         Some((what, _)) if line.contains(" done in ") => what.to_owned(),
@@ -53,7 +53,7 @@ fn the_tree_shows_running_tasks_and_only_the_record_remains_at_the_end() {
             && shows(&["    … pack"])
             && shows(&["  … release"])
     });
-    assert!(screen.text().contains("  plan/outline done in"), "what happened stands above: {}", screen.text());
+    assert!(screen.text().contains("  plan/outline done in"), "finished tasks are printed above: {}", screen.text());
     project.write("go", "");
     assert_eq!(screen.end(), 0, "{}", screen.text());
     let history = screen.history().join("\n");
@@ -128,7 +128,7 @@ fn a_resized_window_is_redrawn() {
     assert!(!screen.text().contains('●'), "{}", screen.text());
 }
 
-/// Fifty tasks that print a long line and work until a file is there.
+/// Fifty tasks that print a long line and run until a file exists.
 fn fifty() -> Project {
     let work = "echo a line of output that fills the row to its end and goes on beyond it; until test -e go; do sleep 0.2; done";
     let tasks: String = (0..50).map(|at| format!("      - {{ id: task-{at:02}, run: '{work}' }}\n")).collect();
@@ -154,7 +154,7 @@ fn narrowing_the_window_leaves_no_second_tree_behind() {
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
     screen.until("the lines", |screen| screen.rows().iter().filter(|row| row.contains("fills the row")).count() == 13);
     let count = |screen: &mut Screen, part: &str| screen.history().iter().filter(|row| row.contains(part)).count();
-    // Drawn in time, no row is ever too long for the next width.
+    // If redrawn in time, no row is ever too long for the next width.
     for columns in [79, 78, 77, 76] {
         screen.narrow(columns);
         let width = usize::from(columns) - 1;
@@ -167,7 +167,7 @@ fn narrowing_the_window_leaves_no_second_tree_behind() {
         });
         assert_eq!(count(&mut screen, "● task-00"), 1, "{columns}: {}", screen.history().join("\n"));
     }
-    // What the terminal has scrolled away cannot be taken back; but nothing of what is still on the screen follows it.
+    // Rows that the terminal has scrolled away cannot be erased, but rows still on the screen must not follow them.
     screen.narrow(40);
     screen.until("half the width", |screen| screen.rows().iter().all(|row| row.chars().count() < 40));
     assert_eq!(count(&mut screen, "● task-12"), 1, "{}", screen.history().join("\n"));
@@ -223,7 +223,7 @@ fn ctrl_z_does_nothing_without_a_shell_to_resume_the_program() {
 #[test]
 fn a_terminal_that_vanishes_without_a_signal_does_not_stop_the_run() {
     let project = project(FLOW);
-    // In a session of its own the program is not told when the terminal is closed; writing to it fails from then on.
+    // In its own session, the program gets no signal when the terminal closes; writes to it fail from then on.
     let mut screen = Screen::shell(&project, WINDOW, "exec setsid --wait \"$LOCKGATE\" run flow.yaml", &[]);
     screen.shows("    ● compile");
     let run = project.newest();
@@ -234,7 +234,7 @@ fn a_terminal_that_vanishes_without_a_signal_does_not_stop_the_run() {
 
 #[test]
 fn output_that_is_stopped_with_ctrl_s_does_not_stop_the_run() {
-    // Between these tasks there is time enough for drawings that would wait for ever.
+    // The time between these tasks is long enough for a drawing that would block forever.
     let flow = "
 name: ship
 phases:
@@ -301,7 +301,7 @@ fn the_tree_is_redrawn_only_a_few_times_per_second_under_heavy_output() {
     let mut screen = Screen::start(&project, WINDOW, &["run", "flow.yaml"]);
     assert_eq!(screen.end(), 0);
     let drawings = String::from_utf8_lossy(&screen.bytes).matches("\x1b[?7l").count();
-    // Nobody here waits longer than a minute, and a minute has room for 600.
+    // No wait takes longer than a minute, which allows 600 drawings.
     assert!(drawings <= 620, "{drawings}");
 }
 
@@ -387,12 +387,12 @@ phases:
 fn desktop_notifications_use_the_system_program_if_the_terminal_has_none() {
     let project = project("name: ask\nphases: [{ id: a, checkpoint: { prompt: 'Is it good?' } }]\n");
     project.write(".lockgate/config.yaml", "notify: desktop\n");
-    let path = Screen::program(&project, "notify-send", "printf '%s|' \"$@\" > told.new; mv told.new told");
+    let path = Screen::program(&project, "notify-send", "printf '%s|' \"$@\" > notified.new; mv notified.new notified");
     let set = [("PATH", path.as_str()), ("DISPLAY", ":0")];
     let mut screen = Screen::shell(&project, WINDOW, "exec \"$LOCKGATE\" run flow.yaml", &set);
     screen.shows("then Enter: ");
-    until("the notice", || project.path("told").exists());
-    assert_eq!(project.read("told"), "--app-name=Lockgate|--|Lockgate|ask waits: Is it good?|");
+    until("the notice", || project.path("notified").exists());
+    assert_eq!(project.read("notified"), "--app-name=Lockgate|--|Lockgate|ask waits: Is it good?|");
     screen.send("1\r");
     assert_eq!(screen.end(), 0);
     assert!(!screen.bytes.contains(&0x07), "one notice is enough");
@@ -420,5 +420,5 @@ fn an_opened_hold_rings_unless_preset_or_disabled_in_the_settings() {
         reported.contains("\x1b]9;Lockgate: ask waits: Is it good, really?\x1b\\") && !reported.contains('\x07'),
         "{reported:?}"
     );
-    assert_eq!(heard("notify: desktop\n", "", &[]).matches('\x07').count(), 1, "no terminal that is known, and no desktop");
+    assert_eq!(heard("notify: desktop\n", "", &[]).matches('\x07').count(), 1, "neither a known terminal nor a desktop");
 }

@@ -1,4 +1,4 @@
-//! What people do every day with runs that are under way or failed: log --follow, logs, retry, skip, wait.
+//! Daily commands for running and failed runs: log --follow, logs, retry, skip, wait.
 
 use crate::project::{Output, Project, finish, lives, signal, until, user};
 use rustix::process::Signal;
@@ -7,13 +7,13 @@ use snapbox::{assert_data_eq, str};
 use std::io::{BufRead, BufReader};
 use std::process::Child;
 
-/// Fails until somebody makes `mended`; another task beside it, one after it, and a gate.
+/// A task that fails until `fixed` exists, a parallel task, a dependent one, and a gate.
 const BROKEN: &str = "
 name: broken
 phases:
   - id: work
     tasks:
-      - { id: broken, run: 'echo broken >> ran; echo out; echo err >&2; test -e mended' }
+      - { id: broken, run: 'echo broken >> ran; echo out; echo err >&2; test -e fixed' }
       - { id: fine, run: 'echo fine >> ran' }
       - { id: after, needs: [broken], run: 'echo after >> ran' }
     gates: [{ id: check, run: 'echo checking; test -e checked' }]
@@ -21,7 +21,7 @@ phases:
     tasks: [{ id: fine, run: 'echo shipped >> ran' }]
 ";
 
-/// Works until it is told to stop.
+/// Runs until it is stopped.
 const SLOW: &str = "
 name: slow
 phases:
@@ -29,14 +29,14 @@ phases:
     tasks: [{ id: wait, run: 'echo $$ > pid; echo one; while [ ! -e go ]; do sleep 0.02; done; echo two', on_interrupt: ask }]
 ";
 
-/// A failed run about `job`.
+/// A failed run for `job`.
 fn failed() -> Project {
     let project = Project::with(BROKEN);
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(1));
     project
 }
 
-/// A process that drives a run about `job` whose task is at work, and that task's process.
+/// A process that drives a run for `job` whose task is running, and the process of that task.
 fn start_slow_task(flow: &str) -> (Project, Child, String) {
     let project = Project::with(flow);
     let child = project.start(&["run", "flow.yaml", "job"]);
@@ -45,7 +45,7 @@ fn start_slow_task(flow: &str) -> (Project, Child, String) {
     (project, child, task)
 }
 
-/// The store is as it was written.
+/// Checks that the store is intact.
 fn fine(project: &Project) {
     let output = project.run(&["db", "verify"]);
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -122,7 +122,7 @@ err
     let output = project.run(&["logs", "job", "work/fine"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), ""), "{output:?}");
     expect(&output, 0, &["note: work/fine has printed nothing (attempt 1)"]);
-    project.write("mended", "");
+    project.write("fixed", "");
     assert_eq!(project.run(&["resume", "job"]).code, Some(1), "the gate");
     assert_eq!(project.run(&["logs", "job", "check"]).stdout, "checking\n");
     let log = project.json(0, &["logs", "job", "broken", "--json"]);
@@ -247,10 +247,10 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
     assert_eq!(project.read("ran").lines().count(), 2, "nothing was started");
     fine(&project);
     expect(&project.run(&["retry", "job", "broken", "--no-resume"]), 0, &["work/broken is already scheduled to run again"]);
-    project.write("mended", "");
+    project.write("fixed", "");
     project.write("checked", "");
     let output = project.run(&["retry", "job", "work/broken", "--foreground"]);
-    expect(&output, 0, &["already", "work/broken started (attempt 2: the last one failed)", "is complete"]);
+    expect(&output, 0, &["already", "work/broken started (attempt 2: the previous one failed)", "is complete"]);
     assert_eq!(project.events(&project.newest(), "retry_requested").len(), 1);
     assert_eq!(project.events(&project.newest(), "retry_requested")[0]["task"], "broken");
     assert!(project.read("ran").ends_with("broken\nafter\nshipped\n"));
@@ -260,7 +260,7 @@ note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
 #[test]
 fn a_failed_gate_can_be_retried_or_waived() {
     let project = failed();
-    project.write("mended", "");
+    project.write("fixed", "");
     assert_eq!(project.run(&["resume", "job"]).code, Some(1));
     let recorded = project.json(0, &["retry", "job", "check", "--json", "--no-resume"]);
     assert_eq!((&recorded["phase"], &recorded["gate"], &recorded["recorded"]), (&"work".into(), &"check".into(), &true.into()));
@@ -333,7 +333,7 @@ fn an_impossible_retry_is_refused_with_help() {
 
 #[test]
 fn a_question_about_a_task_is_voided_when_the_task_is_retried_or_skipped() {
-    let project = Project::with(&BROKEN.replace("test -e mended'", "test -e mended', on_fail: ask"));
+    let project = Project::with(&BROKEN.replace("test -e fixed'", "test -e fixed', on_fail: ask"));
     project.write("checked", "");
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(3));
     let hold = project.waiting_hold();
@@ -350,7 +350,7 @@ fn a_question_about_a_task_is_voided_when_the_task_is_retried_or_skipped() {
 
 #[test]
 fn an_earlier_answer_wins_over_a_retry_or_skip() {
-    let project = Project::with(&BROKEN.replace("test -e mended'", "test -e mended', on_fail: ask"));
+    let project = Project::with(&BROKEN.replace("test -e fixed'", "test -e fixed', on_fail: ask"));
     assert_eq!(project.run(&["run", "flow.yaml", "job"]).code, Some(3));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Count as done", "--no-resume"]).code, Some(0));
     expect(
@@ -373,14 +373,14 @@ name: both
 phases:
   - id: work
     tasks:
-      - { id: broken, run: 'test -e mended', on_fail: ask }
+      - { id: broken, run: 'test -e fixed', on_fail: ask }
       - { id: worse, run: 'exit 1', on_fail: ask }
       - { id: long, run: 'touch began; while [ ! -e go ]; do sleep 0.02; done' }
 ";
     let project = Project::with(flow);
     let driver = project.start(&["run", "flow.yaml", "job"]);
     until("all tasks", || project.path("began").exists() && project.run(&["inbox"]).stdout.matches("@1  run").count() == 2);
-    project.write("mended", "");
+    project.write("fixed", "");
     let output = project.run(&["retry", "job", "broken", "--no-resume"]);
     expect(&output, 0, &["work/broken will be tried again\n", &format!("note: process {} on ", driver.id())]);
     let run = project.newest();
@@ -402,11 +402,11 @@ fn retrying_a_task_whose_driver_was_killed_stops_its_orphan() {
     assert!(lives(&task), "the orphan works on");
     let output = project.run(&["retry", "job", "wait", "--no-resume"]);
     expect(&output, 0, &["work/wait will be tried again"]);
-    assert!(!lives(&task), "nothing may work beside the new attempt");
+    assert!(!lives(&task), "nothing may run alongside the new attempt");
     fine(&project);
     project.write("go", "");
     let output = project.run(&["resume", "job"]);
-    expect(&output, 0, &["work/wait started (attempt 2: the last one was cut off)"]);
+    expect(&output, 0, &["work/wait started (attempt 2: the previous one was interrupted)"]);
     let run = project.newest();
     assert!(project.events(&run, "hold_opened").is_empty(), "a person had said already what becomes of it");
     assert_eq!(project.events(&run, "task_interrupted").len(), 1);
@@ -484,7 +484,7 @@ run [RUN] is complete
     assert_eq!(finish(driver).code, Some(0));
     assert_eq!(project.json(0, &["wait", "job", "--json"])["status"], "complete", "an ended run by its feature's name");
     expect(&project.run(&["wait", "job", "--timeout", "soon"]), 4, &["is not a duration"]);
-    expect(&project.run(&["wait", "nobody"]), 4, &["there is no run"]);
+    expect(&project.run(&["wait", "nobody"]), 4, &["no run \"nobody\""]);
 }
 
 #[test]

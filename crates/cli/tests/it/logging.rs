@@ -1,4 +1,4 @@
-//! What `-v` and `LOCKGATE_LOG` print, and that nothing is logged without them.
+//! Logging with `-v` and `LOCKGATE_LOG`, and none by default.
 
 use crate::project::{Output, PATIENCE, Project, without_terminal};
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 const FLOW: &str =
     "name: logged\nphases: [{ id: p, tasks: [{ id: t, run: 'echo printed' }], checkpoint: { approval_required: true } }]\n";
 
-/// What became of a command with this log filter in the environment.
+/// Runs a command with this log filter in the environment.
 fn run_with(project: &Project, filter: &str, arguments: &[&str]) -> Output {
     let mut command = project.command(arguments);
     without_terminal(&mut command);

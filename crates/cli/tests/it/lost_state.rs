@@ -1,4 +1,5 @@
-//! State that is lost under Lockgate: a write-ahead log that is damaged or deleted after a crash, a `.lockgate` that is removed or moved under a run.
+//! Lost state: a write-ahead log that is damaged or deleted after a crash, and a `.lockgate` that is removed or moved during a
+//! run.
 
 use crate::project::{Project, finish, until};
 use std::fs;
@@ -21,7 +22,7 @@ fn sqlite() -> Project {
     project
 }
 
-/// A project whose Lockgate was killed while the third task ran. Gives the run, too.
+/// A project whose Lockgate process was killed while the third task ran. Also returns the run.
 fn killed() -> (Project, String) {
     let project = sqlite();
     let mut child = project.start(&["run", "flow.yaml", "login"]);
@@ -35,7 +36,7 @@ fn killed() -> (Project, String) {
 #[test]
 fn a_deleted_log_is_detected_and_nothing_runs_until_a_person_accepts_the_loss() {
     let (project, run) = killed();
-    // The run starts in the database itself, and continues in a log that is then deleted.
+    // The run starts in the database file, and continues in a log that is then deleted.
     let log = project.path(".lockgate/lockgate.db-wal");
     let resumed = project.start(&["resume", "login"]);
     until("the third task starts again", || project.read("ran").matches("wait\n").count() == 2);
@@ -80,7 +81,7 @@ fn a_flipped_byte_in_the_log_is_detected() {
     assert_eq!(project.read("ran").lines().count(), 3, "nothing ran again");
 }
 
-/// Runs until the third task waits, then does something to the project's state.
+/// Runs until the third task waits, then manipulates the project's state.
 fn run_and(change: impl FnOnce(&Project)) -> (Project, Child) {
     let project = sqlite();
     let child = project.start(&["run", "flow.yaml", "login"]);
@@ -92,7 +93,7 @@ fn run_and(change: impl FnOnce(&Project)) -> (Project, Child) {
 #[test]
 fn a_run_whose_state_is_removed_is_never_reported_as_complete() {
     let (project, child) = run_and(|project| fs::remove_dir_all(project.path(".lockgate")).unwrap());
-    // The last task ends before anything else is noticed, or is stopped.
+    // The last task either ends before the change is noticed, or is stopped.
     project.write("go", "");
     let output = finish(child);
     assert_eq!(output.code, Some(1), "{output:?}");

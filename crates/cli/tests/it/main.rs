@@ -1,4 +1,5 @@
-//! The command line as people and scripts use it: the real program in a folder of its own, judged by stdout, stderr and exit code.
+//! The command line as people and scripts use it: the real program in a temporary directory, judged by stdout, stderr and exit
+//! code.
 
 mod agent_views;
 mod agents;

@@ -1,4 +1,4 @@
-//! Secrets stay out of sight also in processes that no task has been given one in.
+//! Secrets stay masked even in processes in which no task received them.
 
 use crate::project::Project;
 

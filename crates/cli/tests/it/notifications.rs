@@ -1,4 +1,4 @@
-//! `notify.command`: what it gets, when, from which process, and what happens when it fails.
+//! `notify.command`: its input, when and from which process it runs, and how failures are handled.
 
 use crate::json_schema;
 use crate::project::{Output, Project, finish, signal, until};
@@ -20,7 +20,7 @@ phases:
     tasks: [{ id: send, run: 'echo sent >> trace' }]
 ";
 
-/// Delivers into a file, each notice on a line of its own.
+/// Appends each notice to a file, one per line.
 const TO_FILE: &str = "cat >> notices";
 
 fn notify(project: &Project, command: &str) {
@@ -44,7 +44,7 @@ fn project(flow: &str, command: &str) -> Project {
     project
 }
 
-/// What the command was given, in the order of the events. Every notice must have its documented shape.
+/// The notices that the command received, in the order of the events. Each must match its documented schema.
 fn notices(project: &Project) -> Vec<Value> {
     let mut notices: Vec<Value> = project
         .read("notices")
@@ -70,7 +70,7 @@ fn code(output: &Output, code: i32) {
 }
 
 #[test]
-fn a_command_is_told_of_a_hold_its_answer_and_the_end_of_the_run() {
+fn the_command_receives_a_hold_its_answer_and_the_end_of_the_run() {
     let project = project(FLOW, TO_FILE);
     code(&project.run(&["run", "flow.yaml", "login"]), 3);
     let run = project.newest();
@@ -108,7 +108,7 @@ fn a_command_is_told_of_a_hold_its_answer_and_the_end_of_the_run() {
 }
 
 #[test]
-fn every_way_in_which_a_run_can_end_is_told() {
+fn every_kind_of_run_end_is_notified() {
     let failing = "name: flow\nphases: [{ id: a, tasks: [{ id: t, run: 'echo no such host >&2; exit 3' }] }]\n";
     let project = project(failing, TO_FILE);
     code(&project.run(&["run", "flow.yaml"]), 1);
@@ -133,7 +133,7 @@ fn every_way_in_which_a_run_can_end_is_told() {
 }
 
 #[test]
-fn reminders_and_escalations_are_told_by_the_process_that_fires_them() {
+fn reminders_and_escalations_are_sent_by_the_process_that_fires_them() {
     let flow = "
 name: flow
 phases:
@@ -153,11 +153,11 @@ phases:
     assert_eq!(escalated["hold"]["escalated"], true);
     assert_eq!(escalated["hold"]["on_deadline"]["to"], "ann");
     let ids: BTreeSet<&str> = reported.iter().map(|notice| notice["id"].as_str().unwrap()).collect();
-    assert_eq!(ids.len(), reported.len(), "each event is told once");
+    assert_eq!(ids.len(), reported.len(), "each event is delivered once");
 }
 
 #[test]
-fn a_hold_that_opens_again_is_told_with_what_changed() {
+fn a_reopened_hold_is_notified_with_its_changes() {
     let flow = "
 name: flow
 phases:
@@ -178,7 +178,7 @@ phases:
 }
 
 #[test]
-fn only_what_the_settings_list_is_told() {
+fn only_events_listed_in_the_settings_are_notified() {
     let project = Project::with(FLOW);
     project.write(
         ".lockgate/config.yaml",
@@ -192,9 +192,9 @@ fn only_what_the_settings_list_is_told() {
 
 #[test]
 fn a_notice_whose_deliverer_was_killed_is_delivered_on_resume_with_the_same_id() {
-    let project = project(FLOW, "echo $LOCKGATE_NOTICE >> begun; until test -e go; do sleep 0.02; done; cat >> notices");
+    let project = project(FLOW, "echo $LOCKGATE_NOTICE >> deliveries; until test -e go; do sleep 0.02; done; cat >> notices");
     let mut started = project.start(&["run", "flow.yaml"]);
-    until("the delivery starts", || !project.read("begun").is_empty());
+    until("the delivery starts", || !project.read("deliveries").is_empty());
     signal(&started, Signal::KILL);
     started.wait().unwrap();
     assert!(notices(&project).is_empty());
@@ -205,11 +205,11 @@ fn a_notice_whose_deliverer_was_killed_is_delivered_on_resume_with_the_same_id()
     code(&project.run(&["resume", &run]), 3);
     let reported = notices(&project);
     let ids: BTreeSet<&str> = reported.iter().map(|notice| notice["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, BTreeSet::from([project.read("begun").lines().next().unwrap()]), "{reported:?}");
+    assert_eq!(ids, BTreeSet::from([project.read("deliveries").lines().next().unwrap()]), "{reported:?}");
 }
 
 #[test]
-fn a_command_that_fails_fails_no_run_and_doctor_says_so_until_it_works() {
+fn a_failing_command_fails_no_run_and_doctor_reports_it_until_it_works() {
     let project = project(FLOW, "echo the server is down >&2; exit 7");
     code(&project.run(&["run", "flow.yaml"]), 3);
     let doctor = project.run(&["doctor"]);
@@ -226,7 +226,7 @@ fn a_command_that_fails_fails_no_run_and_doctor_says_so_until_it_works() {
     assert!(!project.run(&["doctor"]).stdout.contains("notification was"));
 }
 
-/// Makes all notices due, after so many attempts.
+/// Makes all notices due, after this number of attempts.
 fn due_now(project: &Project, attempts: u32) {
     let change = |table: &str| format!("UPDATE {table} SET due = 0, attempts = {attempts}");
     project.change(&change("outbox"), &change("lockgate.outbox"));
@@ -326,14 +326,14 @@ fn detached_runs_notify_from_the_background_and_answers_from_where_they_are_give
     code(&project.run(&["wait", run]), 3);
     until("the notice of the hold", || types(&notices(&project)) == ["hold_opened"]);
     code(&project.run(&["answer", &project.waiting_hold(), "Ship", "--no-resume"]), 0);
-    assert!(types(&notices(&project)).contains(&"hold_answered"), "the process that answers has told it before it ends");
+    assert!(types(&notices(&project)).contains(&"hold_answered"), "the answering process delivers it before it exits");
     code(&project.run(&["wait", run]), 0);
     until("the notice of the end", || notices(&project).len() == 3);
     assert_eq!(types(&notices(&project)), ["hold_opened", "hold_answered", "run_ended"]);
 }
 
 #[test]
-fn many_processes_at_the_same_time_tell_each_event_once() {
+fn concurrent_processes_deliver_each_event_once() {
     let project = project(FLOW, TO_FILE);
     let runs: Vec<_> = (0..6).map(|_| project.start(&["run", "flow.yaml"])).collect();
     runs.into_iter().for_each(|run| code(&finish(run), 3));
@@ -359,7 +359,7 @@ fn notices_are_delivered_on_postgresql_too() {
     code(&project.run(&["db", "verify"]), 0);
 }
 
-/// The scripts of the guide, by the heading that each has.
+/// A script of the guide, by its heading.
 fn recipe(heading: &str) -> String {
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/notifications.md")).unwrap();
     let section = guide.split_once(&format!("### {heading}\n")).expect("the guide has the recipe").1;

@@ -1,10 +1,10 @@
-//! What a killed Lockgate leaves running is ended before anything else runs, whatever the history says of it; and no task runs beside an
-//! earlier attempt of itself.
+//! Orphans of a killed Lockgate process are ended before anything else runs, regardless of the history, and no task runs
+//! alongside an earlier attempt of itself.
 
 use crate::project::{Project, lives, signal, until};
 use rustix::process::Signal;
 
-/// Does not listen when it is asked to end, and writes down every time that it is alive.
+/// Ignores requests to end, and regularly records that it is alive.
 const STUBBORN: &str =
     r#"trap '' TERM; echo $$ >> pids; exec 9>>stubborn.lock; flock -n 9 || echo overlap >> overlaps; sleep "$SLEEP" 9>&9"#;
 
@@ -15,7 +15,7 @@ phases:
   - id: p
     fail_fast: true
     tasks:
-      - {{ id: bad, on_interrupt: rerun, on_fail: {on_fail}, run: 'until test -s pids; do sleep 0.02; done; test -f mended' }}
+      - {{ id: bad, on_interrupt: rerun, on_fail: {on_fail}, run: 'until test -s pids; do sleep 0.02; done; test -f fixed' }}
       - {{ id: slow, on_interrupt: rerun, env: {{ SLEEP: '{{{{vars.sleep}}}}' }}, run: {STUBBORN:?} }}
 vars: {{ sleep: '30' }}
 "
@@ -34,8 +34,8 @@ fn tasks_that_fail_fast_was_stopping_at_a_kill_are_stopped_on_resume() {
     first.kill().unwrap();
     first.wait().unwrap();
     let old = pids(&project);
-    assert!(lives(&old[0]), "it does not listen, and nobody is left to kill it");
-    project.write("mended", "");
+    assert!(lives(&old[0]), "it ignores the signal, and no process is left to kill it");
+    project.write("fixed", "");
     let second = project.start(&["resume", &project.newest()]);
     until("it runs again", || pids(&project).len() == 2);
     assert!(!lives(&old[0]), "the old one was ended first");
@@ -50,7 +50,7 @@ fn a_repeated_phase_waits_until_tasks_of_the_previous_execution_have_stopped() {
     let project = Project::with(&flow("repeat"));
     let run = project.start(&["run", "flow.yaml", "--var", "sleep=1"]);
     until("the phase is repeated", || pids(&project).len() >= 2);
-    project.write("mended", "");
+    project.write("fixed", "");
     assert_eq!(crate::project::finish(run).code, Some(0));
     assert_eq!(project.read("overlaps"), "");
 }

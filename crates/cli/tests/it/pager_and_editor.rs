@@ -34,7 +34,7 @@ fn start(project: &Project, set: &[(&str, &str)]) -> Screen {
     screen
 }
 
-/// How often a text came.
+/// How many times a text was printed.
 fn said(screen: &Screen, text: &str) -> usize {
     String::from_utf8_lossy(&screen.bytes).matches(text).count()
 }
@@ -80,7 +80,7 @@ fn ctrl_c_in_the_pager_is_left_to_the_pager_and_the_question_is_shown_afterwards
     screen.send("\x03");
     until("the pager's own Ctrl+C", || project.path("interrupted").exists());
     project.write("paged", "");
-    // What is typed counts again once the prompt has the terminal back.
+    // Typed text counts again once the prompt has the terminal back.
     screen.until("the prompt", |screen| said(screen, "then Enter: ") > 1);
     screen.send("1\r");
     assert_eq!(screen.end(), 0, "{}", screen.text());
@@ -151,7 +151,7 @@ fn feedback_is_written_in_the_editor_and_sent_with_enter() {
     screen.send("\x03");
     assert_eq!(screen.end(), 130);
     assert_eq!(project.events(&project.newest(), "answered")[0]["feedback"], "shorter\nand clearer");
-    assert_eq!(project.read("mode").trim(), "600", "nobody else can read it");
+    assert_eq!(project.read("mode").trim(), "600", "no other user can read it");
 }
 
 #[test]

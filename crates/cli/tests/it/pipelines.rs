@@ -1,13 +1,13 @@
-//! Pipelines as people run them: the state file, workstreams side by side, failures, reviews, notes, one run of each.
+//! Pipelines as people run them: state files, parallel workstreams, failures, reviews, notes, and one run per pipeline.
 
 use crate::project::{Project, finish, signal, until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-/// Where state files lie when nobody says otherwise.
+/// The default path of the state file.
 pub(crate) const FILE: &str = ".claude/skills/build-pipeline/checkpoints/PRD-009.json";
 
-/// WS1 with a gate of its own; then WS2 and WS3, each of which waits for the other; then WS4.
+/// WS1 with its own gate; then WS2 and WS3, which wait for each other; then WS4.
 pub(crate) const SPEC: &str = r#"---
 prd: PRD-009
 prd_title: Cashier Workflows
@@ -50,14 +50,14 @@ pub(crate) fn pipeline() -> Project {
     project
 }
 
-/// What the state file says.
+/// The contents of the state file.
 pub(crate) fn file(project: &Project) -> Value {
     serde_json::from_str(&project.read(FILE)).unwrap_or_else(|error| panic!("{error}: {:?}", project.read(FILE)))
 }
 
 pub(crate) fn lists(file: &Value) -> [String; 4] {
     let joined = |key: &str| {
-        let list = file[key].as_array().unwrap_or_else(|| panic!("{key} is no list: {file}"));
+        let list = file[key].as_array().unwrap_or_else(|| panic!("{key} is not a list: {file}"));
         list.iter().map(|id| id.as_str().unwrap()).collect::<Vec<_>>().join(" ")
     };
     [
@@ -95,7 +95,7 @@ fn a_pipeline_pauses_after_each_phase_and_records_it_in_its_state_file() {
 
 #[test]
 fn workstreams_of_a_phase_run_in_parallel() {
-    // Each of the two waits until the other has begun.
+    // Each of the two waits until the other has started.
     let project = pipeline();
     let output = project.run(&["run", "spec.md", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"]);
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -145,7 +145,7 @@ fn a_failed_workstream_lets_the_others_finish_and_names_file_and_line() {
     assert_eq!(file(&project)["error"], Value::Null);
     let attempts: Vec<Value> =
         project.events("PRD-009", "task_started").into_iter().filter(|event| event["task"] == "WS2").collect();
-    assert_eq!(attempts.len(), 1, "what is done stays done");
+    assert_eq!(attempts.len(), 1, "finished work is not repeated");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_stopped_pipeline_is_paused_and_a_killed_one_is_recovered() {
     let project = pipeline();
     project.write("spec.md", SPEC.replace("touch ws3 &&", "until test -e go; do sleep 0.02; done; touch ws3;"));
     let running = project.start(&["run", "spec.md", "--answer", "phase-1=Continue"]);
-    until("WS3 is at work", || {
+    until("the start of WS3", || {
         project.path("ws2").exists() && file(&project)["in_progress_workstreams"] == json!(["WS2", "WS3"])
     });
     let driven = project.run(&["resume", "PRD-009", "--continue"]);
@@ -188,13 +188,13 @@ fn a_stopped_pipeline_is_paused_and_a_killed_one_is_recovered() {
     assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
 
     let running = project.start(&["resume", "PRD-009", "--continue"]);
-    until("both are at work again", || file(&project)["in_progress_workstreams"] == json!(["WS2", "WS3"]));
+    until("the restart of both", || file(&project)["in_progress_workstreams"] == json!(["WS2", "WS3"]));
     signal(&running, Signal::KILL);
     finish(running);
     assert_eq!(file(&project)["status"], "in_progress");
     let refused = project.run(&["resume", "PRD-009"]);
     assert_eq!(refused.code, Some(3));
-    assert!(refused.stderr.contains("PRD-009 was at work on WS2, WS3 when the process that drove it"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("PRD-009 was working on WS2, WS3 when the process that drove it"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--continue") && refused.stderr.contains("--restart"), "{}", refused.stderr);
     project.write("go", "");
     let output = project.run(&["resume", "PRD-009", "--restart"]);
@@ -210,15 +210,15 @@ fn each_pipeline_has_one_run_unless_a_new_one_is_requested() {
     let first = project.newest();
     let refused = project.run(&["run", "spec.md"]);
     assert_eq!(refused.code, Some(4));
-    assert!(refused.stderr.contains("error[pipeline-exists]: PRD-009 has a run already"), "{}", refused.stderr);
-    assert_eq!(project.newest(), first, "nothing was begun");
+    assert!(refused.stderr.contains("error[pipeline-exists]: PRD-009 already has a run"), "{}", refused.stderr);
+    assert_eq!(project.newest(), first, "nothing was started");
     project.write("db/cash.sql", "");
     assert_eq!(project.run(&["run", "spec.md", "--new"]).code, Some(3));
     assert_ne!(project.newest(), first);
     let folder = project.path(FILE).parent().unwrap().join("archive");
     let kept: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-    assert_eq!(kept.len(), 1, "the old file is kept aside");
-    // What becomes of the old run no longer changes the file.
+    assert_eq!(kept.len(), 1, "the old file is archived");
+    // Changes to the old run no longer affect the file.
     let before = project.read(FILE);
     assert_eq!(project.run(&["cancel", &first]).code, Some(0));
     assert_eq!(project.read(FILE), before);
@@ -245,7 +245,7 @@ fn a_pipeline_starts_only_after_a_review_permits_it() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));
     assert_eq!(lists(&file(&project)), ["initialized", "", "", "WS1 WS2 WS3 WS4"]);
-    assert!(project.run(&["why", "PRD-009"]).stdout.contains("nothing begins before a review lets it"));
+    assert!(project.run(&["why", "PRD-009"]).stdout.contains("it starts only after a review permits it"));
     let filed =
         project.json(1, &["pipeline", "review", "PRD-009", "--verdict", "do_not_ship", "--p0", "2", "--p1", "1", "--json"]);
     assert_eq!((&filed["verdict"], &filed["attempt"]), (&json!("do_not_ship"), &json!(1)));
@@ -265,7 +265,7 @@ fn a_pipeline_starts_only_after_a_review_permits_it() {
     assert_eq!(review, expected);
     assert_eq!(project.run(&["resume", "PRD-009"]).code, Some(3));
     assert_eq!(lists(&file(&project)), ["paused", "WS1", "", "WS2 WS3 WS4"]);
-    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--verdict", "ship"]).code, Some(4), "it has begun");
+    assert_eq!(project.run(&["pipeline", "review", "PRD-009", "--verdict", "ship"]).code, Some(4), "it has started");
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn concurrent_starts_of_a_pipeline_wait_for_each_other() {
     let lock = std::fs::File::open(project.path(".lockgate/beginning/PRD-009.lock")).unwrap();
     lock.lock().unwrap();
     let second = project.start(&["run", "spec.md", "--new"]);
-    // Those who wait for a lock stand below it, with an arrow.
+    // Processes that wait for a lock are listed below it, with an arrow.
     let waits = |line: &str| line.contains("->") && line.contains(&format!(" {} ", second.id()));
     until("it waits", || std::fs::read_to_string("/proc/locks").unwrap().lines().any(waits));
     assert_eq!(project.json(0, &["runs", "--json"]).as_array().unwrap().len(), 1);
@@ -440,7 +440,7 @@ fn a_forked_pipeline_keeps_completed_work_and_has_its_own_state_file() {
     assert_eq!(changed.code, Some(0), "{changed:?}");
     let newest = project.status(&project.newest());
     assert_eq!((&newest["pipeline"]["prd"], &newest["status"]), (&json!("PRD-009"), &json!("aborted")));
-    assert_eq!(file(&project)["artifacts"]["WS1"], json!(["db/cash.sql"]), "what was done is known in the fork");
+    assert_eq!(file(&project)["artifacts"]["WS1"], json!(["db/cash.sql"]), "the fork knows the finished work");
     let archive = project.path(FILE).parent().unwrap().join("archive");
-    assert_eq!(std::fs::read_dir(archive).unwrap().count(), 1, "what it said of the first run is kept");
+    assert_eq!(std::fs::read_dir(archive).unwrap().count(), 1, "the file of the first run is archived");
 }

@@ -1,4 +1,4 @@
-//! State files of other tools: made into runs, gone on with, and written again with every key and value.
+//! State files of other tools: imported, resumed, and written again with every key and value.
 
 use crate::pipelines::{FILE, SPEC, file, pipeline};
 use crate::project::Project;
@@ -31,7 +31,7 @@ fn import(project: &Project, state: &Value, more: &[&str]) -> Value {
     project.json(0, &arguments)
 }
 
-/// Whether one document has every key of another with its value, in the same order.
+/// Checks that a document has every key of another one with its value, in the same order.
 fn keeps(now: &Value, before: &Value) -> Result<(), String> {
     let (now, before): (&Map<_, _>, &Map<_, _>) = (now.as_object().unwrap(), before.as_object().unwrap());
     let order: Vec<&String> = now.keys().filter(|key| before.contains_key(*key)).collect();
@@ -71,7 +71,7 @@ fn an_imported_run_continues_without_repeating_finished_work() {
         output.stderr
     );
     assert!(!project.path("db").exists(), "WS1 was done before");
-    assert!(!output.stderr.contains("a person said so"), "nobody did: {}", output.stderr);
+    assert!(!output.stderr.contains("a person said so"), "no person did: {}", output.stderr);
     let said = file(&project);
     assert_eq!((&said["status"], &said["current_phase"]), (&json!("complete"), &json!(3)));
     assert_eq!(said["completed_workstreams"], json!(["WS1", "WS2", "WS3", "WS4"]));
@@ -79,7 +79,7 @@ fn an_imported_run_continues_without_repeating_finished_work() {
     let kept = ["owner", "prd_id", "title", "updated_at", "approval", "eslint_fixes"];
     kept.iter().for_each(|key| assert_eq!(said[key], foreign("paused")[key], "{key}"));
     assert_eq!(said["artifacts"], foreign("paused")["artifacts"]);
-    assert_eq!(said.as_object().unwrap().keys().next().unwrap(), "owner", "in its place");
+    assert_eq!(said.as_object().unwrap().keys().next().unwrap(), "owner", "in its original position");
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn each_status_is_resumed_as_the_reference_format_specifies() {
     assert_eq!((complete.code, complete.stderr.contains("PRD-009 already complete")), (Some(4), true), "{complete:?}");
     let failed = resume("failed", &[]);
     assert_eq!((failed.code, failed.stderr.contains("PRD-009 failed: WS2: it broke (a.ts:4)")), (Some(3), true), "{failed:?}");
-    assert_eq!(resume("failed", &["--fixed"]).code, Some(3), "it goes on to the next question");
+    assert_eq!(resume("failed", &["--fixed"]).code, Some(3), "it continues to the next question");
     let running = resume("in_progress", &[]);
-    assert_eq!((running.code, running.stderr.contains("nothing here drives it")), (Some(3), true), "{running:?}");
+    assert_eq!((running.code, running.stderr.contains("no process here drives it")), (Some(3), true), "{running:?}");
     for choice in ["--continue", "--restart"] {
         let output = resume("in_progress", &[choice]);
         assert!(output.code == Some(3) && output.stderr.contains("WS3 done"), "{choice}: {output:?}");
@@ -144,7 +144,7 @@ fn each_status_is_resumed_as_the_reference_format_specifies() {
     let paused = resume("paused", &[]);
     assert!(paused.stderr.contains("the last gate that passed: schema (WS1)"), "{paused:?}");
     assert_eq!((paused.code, paused.stderr.contains("error[resume-flag-required]")), (Some(3), true), "{paused:?}");
-    assert!(!paused.stderr.contains("started"), "nobody let it go on: {paused:?}");
+    assert!(!paused.stderr.contains("started"), "no one continued it: {paused:?}");
     let approved = resume("paused", &["--continue"]);
     assert!(approved.code == Some(3) && approved.stderr.contains("WS3 done"), "{approved:?}");
     let initialized = resume("initialized", &[]);
@@ -237,9 +237,9 @@ fn a_failed_import_is_reported_and_writes_nothing() {
     for (arguments, reported) in [
         (vec!["pipeline", "import", "list.json"], "error[not-json]: list.json:1:1"),
         (vec!["pipeline", "import", "cut.json"], "error[not-json]: cut.json:3"),
-        (vec!["pipeline", "import", "other.json", "--spec", "spec.md"], "is about PRD-010, and the EXECUTION-SPEC about PRD-009"),
-        (vec!["pipeline", "import", "more.json", "--spec", "spec.md"], "nothing here can do: WS 9"),
-        (vec!["pipeline", "import", "more.json"], "nothing here can do: WS 9"),
+        (vec!["pipeline", "import", "other.json", "--spec", "spec.md"], "is for PRD-010, but the EXECUTION-SPEC is for PRD-009"),
+        (vec!["pipeline", "import", "more.json", "--spec", "spec.md"], "workstreams that are not defined: WS 9"),
+        (vec!["pipeline", "import", "more.json"], "workstreams that are not defined: WS 9"),
         (vec!["pipeline", "import", "fine.json", "--spec", "gone.md"], "gone.md"),
         (vec!["pipeline", "import", "fine.json", "--spec", "broken.md"], "error[invalid-workflow]"),
     ] {

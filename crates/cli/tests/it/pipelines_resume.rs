@@ -1,4 +1,4 @@
-//! Going on with pipelines at a terminal: what is asked there, and what is shown first.
+//! Resuming pipelines at a terminal: the questions, and what is shown first.
 
 use crate::pipelines::{SPEC, file, pipeline};
 use crate::project::{finish, signal, until};
@@ -44,14 +44,14 @@ fn a_pipeline_whose_process_died_asks_whether_to_continue_or_to_restart() {
     let project = pipeline();
     project.write("spec.md", SPEC.replace("touch ws3 &&", "until test -e go; do sleep 0.02; done; touch ws3;"));
     let running = project.start(&["run", "spec.md", "--answer", "phase-1=Continue"]);
-    until("WS3 is at work", || {
+    until("the start of WS3", || {
         project.path("ws2").exists() && file(&project)["in_progress_workstreams"] == json!(["WS2", "WS3"])
     });
     signal(&running, Signal::KILL);
     finish(running);
     project.write("go", "");
     let mut screen = Screen::start(&project, WINDOW, &["resume", "PRD-009", "--answer", "phase-2=Continue"]);
-    screen.shows("PRD-009 was at work on WS2, WS3");
+    screen.shows("PRD-009 was working on WS2, WS3");
     screen.shows("Which? [1]");
     screen.send("2\n");
     assert_eq!(screen.end(), 0, "{}", screen.text());

@@ -1,4 +1,4 @@
-//! The state file of a pipeline: where it is, that it is whole and true whatever happens, and what Lockgate leaves alone in its place.
+//! The state file of a pipeline: its path, its integrity after kills, and files that Lockgate must leave alone.
 
 use crate::pipelines::{FILE, SPEC, file, lists, pipeline};
 use crate::project::{Project, finish, until};
@@ -13,7 +13,7 @@ fn the_state_file_lists_running_workstreams() {
     let project = pipeline();
     project.write("spec.md", SPEC.replace("touch ws3 &&", "until test -e ws2 && test -e go; do sleep 0.02; done; touch ws3;"));
     let running = project.start(&["run", "spec.md", "--answer", "phase-1=Continue"]);
-    until("both are at work", || {
+    until("the start of both", || {
         std::fs::read_to_string(project.path(FILE)).is_ok_and(|text| text.contains("\"WS2\",\n    \"WS3\"\n  ],\n  \"pending"))
     });
     let said = file(&project);
@@ -29,7 +29,7 @@ fn the_state_file_lists_running_workstreams() {
 fn the_next_command_writes_the_state_file_after_a_kill() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
-    // As if it had been killed between the commit and the file.
+    // As if Lockgate had been killed between the commit and the file.
     project.write(FILE, project.read(FILE).replace("paused", "in_progress").replace("\"WS1\"\n  ],\n  \"in", "],\n  \"in"));
     project.write(FILE, json!({"status": "in_progress", "owner": "me"}).to_string());
     assert_eq!(project.run(&["status", "PRD-009"]).code, Some(0));
@@ -132,7 +132,7 @@ fn the_state_file_is_complete_and_valid_after_random_kills() {
         std::thread::sleep(life);
         let _ = child.kill();
         child.wait().unwrap();
-        // Whoever looks at the run next brings the file up to it; until then it is whole, though perhaps not the newest.
+        // The next command that reads the run updates the file. Until then the file is complete, but may be outdated.
         if project.path(FILE).exists() {
             file(&project);
         }
@@ -141,7 +141,7 @@ fn the_state_file_is_complete_and_valid_after_random_kills() {
             assert_eq!(checked.code, Some(0), "{checked:?}: {}", project.read(FILE));
         }
     }
-    // On a slow machine no process lived long enough to begin it.
+    // On a slow machine, no process may have lived long enough to start the run.
     if project.run(&["status", "PRD-009"]).code != Some(0) {
         project.run(&["run", "spec.md", "--answer", "phase-1=Continue", "--answer", "phase-2=Continue"]);
     }

@@ -1,4 +1,4 @@
-//! Plans from their first task to their summary, with a scripted agent that really commits.
+//! Plans from their first task to their summary, with a scripted agent that makes real commits.
 
 use crate::project::{Project, lives, until, user};
 
@@ -72,7 +72,7 @@ prompt=$(cat)
 has() { printf '%s' "$prompt" | grep -q "$1"; }
 case $LOCKGATE_TASK in
 *task-1)
-    if has 'A check after it failed'; then echo checked >> login.txt; else echo begun > login.txt; fi ;;
+    if has 'A check after it failed'; then echo checked >> login.txt; else echo started > login.txt; fi ;;
 *task-3)
     store=$(printf '%s' "$prompt" | sed -n 's/^The answer: \([a-z]*\) .*/\1/p')
     echo "store: $store" >> login.txt
@@ -86,7 +86,7 @@ git commit -q -m "$LOCKGATE_TASK, attempt $LOCKGATE_ATTEMPT"
 echo "Done."
 "#;
 
-/// A project under git, with the plan and the agent.
+/// A git repository with the plan and the agent.
 fn project() -> Project {
     let project = Project::new();
     let settings = project.read(".lockgate/config.yaml");
@@ -103,7 +103,7 @@ fn project() -> Project {
     project
 }
 
-/// Kills the process that drives in the background, wherever it is.
+/// Kills the background process.
 fn kill_driver(project: &Project) {
     let pid = project.read(".lockgate/background.lock");
     assert!(lives(&pid), "nothing drives any more");
@@ -112,7 +112,7 @@ fn kill_driver(project: &Project) {
     until("its end", || !lives(&pid));
 }
 
-/// Waits for a question, kills whoever drives, does what was asked for, and answers; then another process goes on.
+/// Waits for a question, kills the driver, performs the requested work, and answers. Another process then continues.
 fn killed_at(project: &Project, (kind, revision): (&str, u64), made: Option<&str>, answer: &[&str]) {
     let mut hold = String::new();
     until(&format!("a hold to {kind}, opening {revision}"), || {
@@ -127,15 +127,15 @@ fn killed_at(project: &Project, (kind, revision): (&str, u64), made: Option<&str
     assert_eq!(answered.code, Some(0), "{answered:?}");
 }
 
-/// A summary with what differs from run to run left out.
+/// A summary with run-specific parts redacted.
 fn redacted(project: &Project, run: &str, text: &str) -> String {
     let mut text = text.replace(run, "[RUN]").replace(&format!("by {} by", user()), "by [USER] by");
     for line in project.git(&["log", "--format=%h %s"]).lines() {
         let (commit, subject) = line.split_once(' ').unwrap();
         text = text.replace(commit, &format!("[{}]", subject.trim_start_matches("08-01/")));
     }
-    let lines = text.lines().map(|line| match (line.starts_with("It began "), line.split_once(" by command, after ")) {
-        (true, _) => "It began [THEN]".to_owned(),
+    let lines = text.lines().map(|line| match (line.starts_with("It started "), line.split_once(" by command, after ")) {
+        (true, _) => "It started [THEN]".to_owned(),
         (false, Some((before, after))) => {
             let again = after.split_once(" (").map(|(_, again)| format!(" ({again}")).unwrap_or_default();
             format!("{before}{again}")
@@ -148,8 +148,8 @@ fn redacted(project: &Project, run: &str, text: &str) -> String {
 #[test]
 fn a_plan_survives_kills_at_every_hold_and_its_summary_is_complete() {
     let project = project();
-    let begun = project.run(&["run", "plans/08-login/08-01-PLAN.md", "--agent", "sh ./agent.sh", "--detach"]);
-    assert_eq!(begun.code, Some(0), "{begun:?}");
+    let started = project.run(&["run", "plans/08-login/08-01-PLAN.md", "--agent", "sh ./agent.sh", "--detach"]);
+    assert_eq!(started.code, Some(0), "{started:?}");
     killed_at(&project, ("decision", 1), None, &["pg"]);
     killed_at(&project, ("verify", 1), None, &["issues", "--feedback", "too small"]);
     killed_at(&project, ("verify", 1), None, &["works"]);
@@ -162,7 +162,7 @@ fn a_plan_survives_kills_at_every_hold_and_its_summary_is_complete() {
     until("the summary", || summary.exists());
     kill_driver(&project);
     assert_eq!(project.status(&run)["status"], "complete");
-    assert_eq!(project.read("login.txt"), "begun\nchecked\nstore: pg\nstore: pg\nlarger\ndeployed\n", "nothing was done twice");
+    assert_eq!(project.read("login.txt"), "started\nchecked\nstore: pg\nstore: pg\nlarger\ndeployed\n", "nothing was done twice");
     let expected = "\
 ---
 lockgate_run: [RUN]
@@ -173,7 +173,7 @@ summary_of: 08-01
 
 People can log in.
 
-It began [THEN]
+It started [THEN]
 
 ## Tasks
 
@@ -274,12 +274,12 @@ fn a_directory_of_plans_runs_wave_by_wave_and_each_plan_gets_a_summary() {
         "{}",
         project.read("p/09-01-SUMMARY.md")
     );
-    assert!(project.read("p/09-03-SUMMARY.md").contains("by default"), "what nobody was asked is marked: {output:?}");
+    assert!(project.read("p/09-03-SUMMARY.md").contains("by default"), "automatic answers are marked: {output:?}");
     assert_eq!(project.read("p/09-02-SUMMARY.md"), "---\nphase: 9\nplan: 02\n---\nMine.\n");
-    assert!(output.stderr.contains("p/09-02-SUMMARY.md was not written by Lockgate and stays as it is"), "{output:?}");
+    assert!(output.stderr.contains("p/09-02-SUMMARY.md was not written by Lockgate and is not overwritten"), "{output:?}");
     std::fs::remove_file(project.path("p/09-01-SUMMARY.md")).unwrap();
     assert_eq!(project.run(&["summary", &project.newest()]).code, Some(0));
-    assert!(project.path("p/09-01-SUMMARY.md").exists(), "whoever looks at the run writes what is missing");
+    assert!(project.path("p/09-01-SUMMARY.md").exists(), "a command that reads the run writes the missing summary");
 }
 
 #[test]
@@ -300,17 +300,17 @@ fn a_check_that_never_succeeds_fails_its_task_with_its_output() {
     let project = Project::new();
     let plan = small("01", "").replace("<done>", "<verify><automated>echo it is broken; false</automated></verify><done>");
     project.write("PLAN.md", plan);
-    let output = project.run(&["run", "PLAN.md", "--agent", "cat >> told.txt"]);
+    let output = project.run(&["run", "PLAN.md", "--agent", "cat >> prompt.txt"]);
     assert_eq!(output.code, Some(1), "{output:?}");
     assert!(output.stderr.contains("its check did not succeed after 3 rounds: echo it is broken; false"), "{output:?}");
-    let reported = project.read("told.txt");
+    let reported = project.read("prompt.txt");
     let failed = "A check after it failed: echo it is broken; false: it ended with exit code 1\nit is broken";
     assert_eq!(reported.matches(failed).count(), 2, "{reported}");
     let several = "<automated>true</automated><automated>false | tail -1</automated>";
     project.write("PLAN.md", small("01", "").replace("<done>", &format!("<verify>{several}</verify><done>")));
-    let output = project.run(&["run", "PLAN.md", "--agent", "cat > told.txt"]);
+    let output = project.run(&["run", "PLAN.md", "--agent", "cat > prompt.txt"]);
     assert!(output.stderr.contains("one of its checks did not succeed after 3 rounds: false | tail -1"), "{output:?}");
-    let reported = project.read("told.txt");
+    let reported = project.read("prompt.txt");
     assert!(reported.contains("this check failed: false | tail -1"), "{reported}");
 }
 
@@ -322,7 +322,7 @@ fn each_task_is_committed_if_requested_and_a_changed_plan_is_detected() {
         "It is done</done></task>\n<task type=\"checkpoint:human-verify\"><what-built>x</what-built></task>",
     );
     project.write("PLAN.md", &plan);
-    let output = project.run(&["run", "PLAN.md", "--commits", "--agent", "cat >> told.txt"]);
+    let output = project.run(&["run", "PLAN.md", "--commits", "--agent", "cat >> prompt.txt"]);
     assert_eq!(output.code, Some(3), "{output:?}");
     assert_eq!(project.git(&["log", "-1", "--format=%s"]), "09-01/task-1: Do it\n");
     let run = project.newest();
@@ -350,7 +350,7 @@ fn a_plan_with_commits_does_not_start_outside_git() {
     let project = Project::new();
     project.write("PLAN.md", small("01", "commits: true\n"));
     let output = project.run(&["run", "PLAN.md", "--agent", "touch worked"]);
-    assert!(output.code == Some(1) && output.stderr.contains("is not under git"), "{output:?}");
+    assert!(output.code == Some(1) && output.stderr.contains("is not in a git repository"), "{output:?}");
     assert!(!project.path("worked").exists(), "the agent did not work for nothing");
 }
 
@@ -359,7 +359,7 @@ fn a_directory_without_plans_and_a_plan_without_tasks_are_reported() {
     let project = Project::new();
     project.write("p/README.md", "# Nothing\n");
     let output = project.run(&["run", "p"]);
-    assert!(output.code == Some(4) && output.stderr.contains("is a folder without plans"), "{output:?}");
+    assert!(output.code == Some(4) && output.stderr.contains("is a directory without plans"), "{output:?}");
     assert!(output.stderr.contains("neither YAML files nor plans"), "{output:?}");
     project.write("PLAN.md", "\n");
     let output = project.run(&["validate", "PLAN.md"]);
@@ -386,7 +386,7 @@ fn an_unplanned_question_of_an_agent_is_recorded_as_a_deviation_of_its_task() {
          **Status:** awaiting decision\n**Blocked by:** you\n\n### Checkpoint Details\n\n1. red: Red paint\n2. blue: Blue paint\n\n\
          ### Awaiting\n\nWhich colour?\n",
     );
-    let agent = "cat > told.txt; if [ -f once ]; then echo Done.; else touch once; cat asked.md; fi";
+    let agent = "cat > prompt.txt; if [ -f once ]; then echo Done.; else touch once; cat asked.md; fi";
     let output = project.run(&["run", "PLAN.md", "--agent", agent]);
     assert_eq!(output.code, Some(3), "{output:?}");
     let output = project.run(&["answer", &project.waiting_hold(), "blue", "--foreground"]);

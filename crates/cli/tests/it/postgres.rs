@@ -17,7 +17,7 @@ phases:
 fn a_run_is_started_answered_resumed_and_verified_on_postgresql() {
     let project = Project::on_postgresql_with(FLOW);
     assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
-    assert!(!project.path(".lockgate/lockgate.db").exists(), "nothing is kept beside the settings");
+    assert!(!project.path(".lockgate/lockgate.db").exists(), "only the settings are stored locally");
     let hold = project.waiting_hold();
     assert_eq!(project.run(&["answer", &hold, "continue", "--no-resume"]).code, Some(0));
     let resumed = project.run(&["resume", "login"]);

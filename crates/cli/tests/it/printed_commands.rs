@@ -1,11 +1,11 @@
-//! Commands that are printed work when they are pasted into a shell.
+//! Printed commands work when they are pasted into a shell.
 
 use crate::project::{Output, Project};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// The commands in a text: from `lockgate` to the end of the line or of the code.
+/// The commands in a text: from `lockgate` to the end of the line or of the code span.
 fn commands(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -14,7 +14,7 @@ fn commands(text: &str) -> Vec<String> {
             let in_code = rest[..at].ends_with('`');
             let command = &rest[at..];
             let end = if in_code { command.find('`').unwrap_or(command.len()) } else { command.len() };
-            // What only names the program is not a command.
+            // A mere mention of the program is not a command.
             if in_code || rest[..at].trim_end().ends_with(':') || rest[..at].trim().is_empty() {
                 found.push(command[..end].trim().to_owned());
             }
@@ -30,7 +30,7 @@ fn copied(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
 }
 
-/// Pastes a command into each shell, in a copy of the project, and gives what became of it.
+/// Pastes a command into each shell, in a copy of the project, and returns the outputs.
 fn pasted(project: &Project, command: &str) -> Vec<(String, Output)> {
     let shells = ["sh", "bash", "zsh"];
     let there =
@@ -53,7 +53,7 @@ fn pasted(project: &Project, command: &str) -> Vec<(String, Output)> {
         .collect()
 }
 
-/// Pastes all commands in these texts; none may be misunderstood or name what is not there.
+/// Pastes all commands in these texts. None may be misread or refer to something that does not exist.
 fn all_work(project: &Project, texts: &[String]) -> Vec<String> {
     let found: Vec<String> = texts.iter().flat_map(|text| commands(text)).collect();
     for command in &found {

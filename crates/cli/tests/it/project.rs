@@ -1,4 +1,4 @@
-//! A project in a folder of its own, and the program run in it.
+//! A project in a temporary directory, and running the program in it.
 
 use crate::store_selection;
 use lockgate_store::postgres::server::server;
@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Long enough for anything that is going to happen at all.
+/// Longer than any operation that succeeds at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A folder with a `.lockgate` in it, where answers need no terminal unless a test says so.
+/// A directory with a `.lockgate`, where answers need no terminal unless a test requires one.
 pub(crate) struct Project {
     folder: tempfile::TempDir,
-    /// The line of the settings that selects a database on a server.
+    /// The line in the settings that selects a database on a server.
     selects: String,
 }
 
 const SETTINGS: &str = ".lockgate/config.yaml";
 
-/// What came of running the program.
+/// The result of running the program.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     pub(crate) code: Option<i32>,
@@ -37,19 +37,19 @@ impl Project {
         project
     }
 
-    /// A project with the settings that everybody has at first.
+    /// A project with default settings.
     pub(crate) fn with_terminal_required() -> Self {
         Self::selecting(store_selection::selecting_line())
     }
 
-    /// A project on SQLite, whatever the others are on, whose people need no terminal.
+    /// A project on SQLite, regardless of the selected store, whose people need no terminal.
     pub(crate) fn on_sqlite() -> Self {
         let project = Self::selecting(String::new());
         project.write(SETTINGS, "people: { require_terminal: false }\n");
         project
     }
 
-    /// A project on PostgreSQL, whatever the others are on, with a workflow in `flow.yaml`, whose people need no terminal.
+    /// A project on PostgreSQL, regardless of the selected store, with a workflow in `flow.yaml`, whose people need no terminal.
     pub(crate) fn on_postgresql_with(flow: &str) -> Self {
         let project = Self::selecting(store_selection::postgresql_line());
         project.write(SETTINGS, "people: { require_terminal: false }\n");
@@ -81,7 +81,7 @@ impl Project {
         self.folder.path().join(name)
     }
 
-    /// Writes a file; settings select the database of this project besides.
+    /// Writes a file. Settings files also get the line that selects the database.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         let selects = if name == SETTINGS { self.selects.as_bytes() } else { b"" };
         let path = self.path(name);
@@ -89,7 +89,7 @@ impl Project {
         std::fs::write(path, [text.as_ref(), selects].concat()).unwrap();
     }
 
-    /// Reads a file, as it would be on SQLite.
+    /// Reads a file, without the line that selects the database.
     pub(crate) fn read(&self, name: &str) -> String {
         let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
         text.strip_suffix(self.selects.as_str()).map(str::to_owned).unwrap_or(text)
@@ -100,7 +100,7 @@ impl Project {
         !self.selects.is_empty()
     }
 
-    /// Changes what the database holds, beside Lockgate, in the words of the store that it is in.
+    /// Modifies the database directly, with a statement for each kind of store.
     pub(crate) fn change(&self, on_sqlite: &str, on_postgresql: &str) {
         match self.selects.split_once(' ') {
             Some((_, url)) => server().perform(url.trim(), on_postgresql),
@@ -108,14 +108,14 @@ impl Project {
         }
     }
 
-    /// Writes a shell script that can be run.
+    /// Writes an executable shell script.
     pub(crate) fn script(&self, name: &str, text: &str) {
         use std::os::unix::fs::PermissionsExt as _;
         self.write(name, format!("#!/bin/sh\n{text}\n"));
         std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Makes it a repository, with settings for whatever Lockgate starts.
+    /// Initializes a git repository, with an identity for commits.
     pub(crate) fn init_git(&self) {
         self.git(&["init", "--quiet", "--initial-branch=main"]);
         for (name, value) in [("user.name", "tester"), ("user.email", "tester@example.invalid"), ("commit.gpgsign", "false")] {
@@ -123,14 +123,14 @@ impl Project {
         }
     }
 
-    /// What git says in this folder.
+    /// The output of git in this directory.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git").args(arguments).current_dir(self.folder.path()).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The program with arguments, in this folder, with an environment of its own.
+    /// The program with arguments, in this directory, with a controlled environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
         command.args(arguments).current_dir(self.folder.path()).env_clear();
@@ -138,7 +138,7 @@ impl Project {
         command
     }
 
-    /// Runs the program without any terminal. What it prints with `--json` must have its documented shape.
+    /// Runs the program without a terminal. Output with `--json` must match its documented schema.
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         let mut command = self.command(arguments);
         without_terminal(&mut command);
@@ -152,14 +152,14 @@ impl Project {
         output
     }
 
-    /// Starts the program without any terminal, to be waited for with [`finish`].
+    /// Starts the program without a terminal. Wait for it with [`finish`].
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(arguments);
         without_terminal(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Runs a command that must end with this code, and gives its JSON.
+    /// Runs a command, checks its exit code, and returns its JSON.
     pub(crate) fn json(&self, code: i32, arguments: &[&str]) -> Value {
         let output = self.run(arguments);
         assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
@@ -183,24 +183,24 @@ impl Project {
         output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// The kinds of the events of a run, in order.
+    /// The types of the events of a run, in order.
     pub(crate) fn kinds(&self, run: &str) -> Vec<String> {
         self.log(run).iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The events of one kind.
+    /// The events of one type.
     pub(crate) fn events(&self, run: &str, kind: &str) -> Vec<Value> {
         self.log(run).into_iter().filter(|event| event["type"] == kind).collect()
     }
 
-    /// The hold that waits, as `ID@REV`.
+    /// The open hold, as `ID@REV`.
     pub(crate) fn waiting_hold(&self) -> String {
         let inbox = self.json(0, &["inbox", "--json"]);
         assert_eq!(inbox.as_array().unwrap().len(), 1, "{inbox}");
         format!("{}@{}", inbox[0]["id"].as_str().unwrap(), inbox[0]["revision"])
     }
 
-    /// Output as a snapshot: exit code, stdout and stderr with ids, moments, durations and paths left out.
+    /// The output as a snapshot: exit code, stdout and stderr, with ids, times, durations and paths redacted.
     pub(crate) fn snapshot(&self, output: &Output) -> String {
         let text = format!(
             "exit {}\n--- stdout\n{}--- stderr\n{}",
@@ -240,28 +240,28 @@ pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_lockgate"))
 }
 
-/// The user whom the tests run as, by the system's own word. `USER` in the environment of what they start names another one.
+/// The user who runs the tests, according to the system. `USER` in the environment of the program names another one.
 pub(crate) fn user() -> String {
     let output = Command::new("id").arg("-un").output().unwrap();
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Takes the terminal away from a process, also the one that the tests themselves may have.
+/// Detaches a process from any terminal, including that of the tests.
 pub(crate) fn without_terminal(command: &mut Command) {
-    // SAFETY: setsid is a system call that touches no memory, so it may stand between fork and exec.
+    // SAFETY: setsid is a system call that touches no memory, so it is safe between fork and exec.
     unsafe {
         command.pre_exec(|| rustix::process::setsid().map(drop).map_err(Into::into));
     }
 }
 
-/// Whether the tests themselves were begun with `nohup`: then all that they start outlives its terminal too.
+/// Whether the tests were started with `nohup`, so that the processes they start survive their terminal too.
 pub(crate) fn hangups_are_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or_default();
     u64::from_str_radix(ignored.trim(), 16).is_ok_and(|ignored| ignored & 1 == 1)
 }
 
-/// Waits for a process that was started, and gives what came of it.
+/// Waits for a started process, and returns its output.
 pub(crate) fn finish(child: Child) -> Output {
     let output = child.wait_with_output().unwrap();
     Output {
@@ -271,13 +271,13 @@ pub(crate) fn finish(child: Child) -> Output {
     }
 }
 
-/// Asks a process to end.
+/// Sends a signal to a process.
 pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !so() {
@@ -286,7 +286,7 @@ pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process lives: its files and locks are gone only when its last thread has ended, which need not be the first one.
+/// Whether a process is alive. Its files and locks are released only when its last thread, not necessarily the first, has ended.
 pub(crate) fn lives(pid: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
     let fields: Vec<&str> = status.rsplit(')').next().unwrap_or_default().split_ascii_whitespace().collect();
@@ -294,7 +294,7 @@ pub(crate) fn lives(pid: &str) -> bool {
     !fields.is_empty() && (fields[0] != "Z" || threads > 1)
 }
 
-/// Leaves out moments (`2026-01-01T…Z`), durations (`12 ms`, `1.2 s`) and how long ago something was.
+/// Redacts times (`2026-01-01T…Z`), durations (`12 ms`, `1.2 s`) and ages.
 fn redact_timestamps(text: &str) -> String {
     let mut redacted = String::new();
     for line in text.split_inclusive('\n') {

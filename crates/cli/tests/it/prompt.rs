@@ -20,7 +20,7 @@ phases:
     tasks: [{ id: send, run: 'cp article.md published' }]
 ";
 
-/// A project with the settings that everybody has, so that the terminal itself is what makes a person.
+/// A project with default settings, so that the terminal itself identifies a person.
 pub(crate) fn project() -> Project {
     let project = Project::with_terminal_required();
     project.write("flow.yaml", FLOW);
@@ -28,7 +28,7 @@ pub(crate) fn project() -> Project {
     project
 }
 
-/// The program at a terminal of its own.
+/// The program at its own terminal.
 pub(crate) struct Terminal {
     pub(crate) session: Session,
 }
@@ -42,7 +42,7 @@ impl Terminal {
         Self { session }
     }
 
-    /// Waits for a text, and gives all that came before it.
+    /// Waits for a text, and returns everything before it.
     pub(crate) fn expect(&mut self, text: &str) -> String {
         let found = self.session.expect(text).unwrap_or_else(|error| panic!("waiting for {text:?}: {error}"));
         String::from_utf8_lossy(found.before()).into_owned()
@@ -57,7 +57,7 @@ impl Terminal {
         self.session.send(keys).unwrap();
     }
 
-    /// Waits for the end; gives the last of what was said, and the exit code.
+    /// Waits for the exit, and returns the last output and the exit code.
     pub(crate) fn end(mut self) -> (String, i32) {
         let said = self.session.expect(Eof).unwrap();
         let said = String::from_utf8_lossy(said.as_bytes()).into_owned();
@@ -84,7 +84,7 @@ fn a_person_sees_the_question_the_files_and_the_options_and_chooses_by_number() 
     ] {
         assert!(shown.contains(part), "{part:?} is missing: {shown}");
     }
-    assert!(shown.contains("second ␛[31mline"), "what is shown steers no terminal: {shown}");
+    assert!(shown.contains("second ␛[31mline"), "shown text cannot control the terminal: {shown}");
     terminal.send("1\r");
     let (said, code) = terminal.end();
     assert_eq!(code, 0, "{said}");
@@ -132,7 +132,7 @@ fn feedback_may_be_empty_pasted_or_cancelled() {
     terminal.asked();
     terminal.send("2\r");
     terminal.expect("> ");
-    // Escape leads back to the choice.
+    // Escape returns to the options.
     terminal.send("\x1b");
     terminal.asked();
     terminal.send("Stop\r");
@@ -187,7 +187,7 @@ fn feedback_is_edited_with_the_cursor() {
 }
 
 #[test]
-fn in_a_narrow_window_what_is_typed_keeps_to_one_row() {
+fn typed_text_stays_on_one_row_in_a_narrow_window() {
     let project = project();
     let mut screen = Screen::start(&project, (30, 24), &["run", "flow.yaml"]);
     screen.until("the question", |screen| screen.text().contains("then Enter:") && screen.input() == ">");
@@ -320,7 +320,7 @@ fn a_changed_definition_prompts_at_the_terminal() {
     let run = project.newest();
     let mut terminal = Terminal::start(&project, &["resume", &run]);
     let shown = terminal.expect("Which? [1] ");
-    assert!(shown.contains("have changed since it began: flow.yaml") && shown.contains("2. Accept the changes"), "{shown}");
+    assert!(shown.contains("have changed since it started: flow.yaml") && shown.contains("2. Accept the changes"), "{shown}");
     terminal.send("2\n");
     terminal.asked();
     terminal.send("1\r");
@@ -346,7 +346,7 @@ fn free_text_becomes_an_issue_report_only_after_confirmation() {
     terminal.send("lgtm\r");
     terminal.expect("That is no approval.");
     terminal.asked();
-    // A near-match costs nothing: it can be taken back.
+    // A near match has no effect and can be edited.
     terminal.send("\x7f\x7f\x7f\x7ftoo small\r");
     terminal.expect("That is no approval.");
     terminal.asked();

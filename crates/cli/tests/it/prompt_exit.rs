@@ -1,4 +1,4 @@
-//! How the prompt closes: by keys and signals, by what happens elsewhere, and when its terminal goes away.
+//! How the prompt closes: by keys and signals, by events elsewhere, and when its terminal disappears.
 
 use crate::project::{PATIENCE, Project, until, user};
 use crate::prompt::{FLOW, Terminal, project};

@@ -1,4 +1,4 @@
-//! The question at a checkpoint, judged by what is on the screen.
+//! The question at a checkpoint, judged by the contents of the screen.
 
 use crate::project::Project;
 use crate::screen::Screen;
@@ -20,7 +20,7 @@ phases:
         - { label: Stop, on_select: { action: abort } }
 ";
 
-/// A shell that stops the program, clears the screen, and brings the program back.
+/// A shell script that stops the program, clears the screen, and resumes the program.
 const STOPPED_AND_BACK: &str = "set -m; \"$LOCKGATE\" run flow.yaml; echo \"stopped with $?\"; read -r _; clear; fg; \
                                 echo \"ended with $?\"";
 
@@ -32,7 +32,7 @@ fn project() -> Project {
     project
 }
 
-/// Waits until all of these are on the screen at once.
+/// Waits until all of these are on the screen at the same time.
 fn shows_all(screen: &mut Screen, parts: &[&str]) {
     screen.until(&format!("{parts:?}"), |screen| parts.iter().all(|part| screen.text().contains(part)));
 }
@@ -89,7 +89,7 @@ fn escape_returns_to_the_options_and_keeps_the_draft() {
     screen.send("\x1b");
     screen.shows("Your feedback is kept");
     screen.until("the question", |screen| screen.input().ends_with("then Enter:"));
-    // The options are in sight again, once.
+    // The options are visible again, once.
     for part in ["Is it good?", "1. Publish", "2. Again", "3. Accept", "4. Stop"] {
         assert_eq!(
             screen.rows().iter().filter(|row| row.contains(part) && !row.contains("hold ")).count(),
@@ -99,7 +99,7 @@ fn escape_returns_to_the_options_and_keeps_the_draft() {
         );
     }
     assert!(!screen.text().contains("Feedback: "), "{}", screen.text());
-    // Whichever option it is said with.
+    // With either option.
     for option in ["3\r", "2\r"] {
         screen.send(option);
         screen.until("the draft", |screen| screen.input() == "> much shorter");
@@ -174,7 +174,7 @@ fn the_question_and_options_stay_visible_below_long_files() {
             assert!(screen.text().contains(part), "{columns}x{rows} lacks {part}:\n{}", screen.text());
         }
         assert_eq!(screen.text().contains("│ line 1 of"), rows > 18, "{columns}x{rows}:\n{}", screen.text());
-        // Also while feedback is written.
+        // Also while feedback is being typed.
         screen.send("2\r");
         screen.until("the draft", |screen| screen.text().contains("Feedback: ") && screen.input() == ">");
         for part in seen {
@@ -217,7 +217,7 @@ fn after_paging_through_the_files_the_question_is_shown_again() {
     screen.until("the question again", |screen| below_the_files(screen) && screen.input().ends_with("then Enter:"));
     screen.send("\x04");
     assert_eq!(screen.end(), 3);
-    // The same where a command asks whether its answer is meant.
+    // The same when a command asks to confirm an answer.
     let hold = project.waiting_hold();
     let command = format!("exec \"$LOCKGATE\" answer {} Publish", hold.split('@').next().unwrap());
     let mut screen = Screen::shell(&project, (80, 50), &command, &no_pager);

@@ -1,4 +1,4 @@
-//! Verify, decide, act, log in: questions with a form of their own, and who or what may answer them.
+//! Questions to verify, decide, act and log in, and who or what may answer them.
 
 use crate::project::{Project, finish, until, user};
 use std::time::Duration;
@@ -41,9 +41,9 @@ fn the_three_question_kinds_are_shown_and_answered_as_the_protocol_specifies() {
     let near = project.run(&["answer", &hold, "lgtm", "--no-resume"]);
     assert_eq!(near.code, Some(4), "{near:?}");
     assert!(near.stderr.contains("only the listed options count"), "{near:?}");
-    assert_eq!(project.run(&["answer", &hold, "issues", "--no-resume"]).code, Some(4), "issues are told in words");
+    assert_eq!(project.run(&["answer", &hold, "issues", "--no-resume"]).code, Some(4), "issues require feedback");
     assert_eq!(project.run(&["answer", &hold, "issues", "--feedback", "too small", "--foreground"]).code, Some(3));
-    assert_eq!(project.read("made.txt"), "made \nmade too small\n", "the work was done again with the issues at hand");
+    assert_eq!(project.read("made.txt"), "made \nmade too small\n", "the work was repeated with the issues");
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Ship it", "--foreground"]).code, Some(3), "the signal counts");
     let inbox = project.json(0, &["inbox", "--json"]);
     assert_eq!(inbox[0]["kind"], "decision");
@@ -79,7 +79,7 @@ phases:
         run: './cloud --yes'
 ";
 
-/// A program that lacks a login until a token is there.
+/// A program that requires a login until a token exists.
 fn cloud(project: &Project) {
     let program = "#!/bin/sh\necho call >> calls.txt\n[ \"$1\" = whoami ] && { test -f token; exit; }\n\
                    test -f token || { echo 'Error: Not authenticated. Please run cloud login' >&2; exit 1; }\necho deployed > deployed.txt\n";
@@ -110,7 +110,7 @@ fn an_auth_gate_is_probed_and_the_task_retried_without_spending_an_attempt() {
     }
     let early = project.run(&["answer", &project.waiting_hold(), "done", "--foreground"]);
     assert_eq!(early.code, Some(3), "the probe is believed, not the word: {early:?}");
-    assert_eq!(project.read("calls.txt"), "call\ncall\n", "the task itself was not tried again");
+    assert_eq!(project.read("calls.txt"), "call\ncall\n", "the task itself was not retried");
     project.write("token", "");
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "done", "--foreground"]).code, Some(0));
     assert_eq!(project.read("deployed.txt"), "deployed\n");
@@ -151,7 +151,7 @@ phases:
         decision: { question: Which?, options: [{ id: sqlite }, { id: postgres }] }
         blocking: false
       - { id: build, needs: [database], run: 'echo \"{{outputs.plan.database.option}}\" >> built.txt' }
-      - { id: beside, run: 'echo once >> beside.txt' }
+      - { id: independent, run: 'echo once >> independent.txt' }
   - id: ship
     checkpoint: { approval_required: true }
 ";
@@ -165,14 +165,14 @@ fn a_default_answers_immediately_and_changing_it_reruns_dependents() {
     assert_eq!((&answered["option"], &answered["actor"]["channel"]), (&"sqlite".into(), &"default".into()), "{answered}");
     let hold = answered["hold"].as_str().unwrap().to_owned();
     let asked = project.run(&["change", &hold, "postgres"]);
-    assert_eq!(asked.code, Some(3), "nobody is there to confirm it: {asked:?}");
+    assert_eq!(asked.code, Some(3), "no one can confirm it: {asked:?}");
     assert!(asked.stderr.contains("these are done again:\n  plan/build\n  all of phase ship"), "{asked:?}");
     let changed = project.json(0, &["change", &hold, "postgres", "--yes", "--json"]);
     assert_eq!((&changed["phase"], &changed["tasks"]), (&"plan".into(), &serde_json::json!(["build"])), "{changed}");
     assert_eq!(project.run(&["resume", &run]).code, Some(3));
     assert_eq!(project.read("built.txt"), "sqlite\npostgres\n");
-    assert_eq!(project.read("beside.txt"), "once\n", "what does not depend on it is not done again");
-    assert_eq!(project.run(&["change", &hold, "sqlite", "--yes"]).code, Some(4), "what a person said stands");
+    assert_eq!(project.read("independent.txt"), "once\n", "independent work is not repeated");
+    assert_eq!(project.run(&["change", &hold, "sqlite", "--yes"]).code, Some(4), "a person's answer cannot be changed");
     assert_eq!(project.run(&["db", "verify"]).code, Some(0));
 }
 
@@ -230,7 +230,7 @@ phases:
     assert_eq!(project.run(&["answer", &hold(1), "approved", "--foreground"]).code, Some(0));
 }
 
-/// A run that waits at a question whose deadline has passed.
+/// A run that waits for an answer after its deadline has passed.
 fn with_deadline(then: &str) -> Project {
     let project = waits_until("50ms", then);
     std::thread::sleep(Duration::from_millis(80));
@@ -478,7 +478,7 @@ phases:
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert_eq!(project.read("built.txt"), "a\nb\n");
     assert_eq!(project.read("drafts.txt"), "drafted\n", "what does not depend on it is not done again");
-    assert_eq!(project.log(&parent), before, "what is complete stays as it is");
+    assert_eq!(project.log(&parent), before, "a complete run stays unchanged");
     let created = &project.events(&fork, "created")[0];
     assert_eq!(created["origin"]["forked"]["parent"], parent.as_str(), "{created}");
     assert_eq!(project.run(&["db", "verify"]).code, Some(0));

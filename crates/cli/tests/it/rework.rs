@@ -1,4 +1,4 @@
-//! Work that is done again: because a person found issues, changed an answer, or accepted a changed file.
+//! Repeated work: because a person found issues, changed an answer, or accepted a changed file.
 
 use crate::project::Project;
 use serde_json::json;
@@ -35,7 +35,7 @@ fn later_tasks_do_not_start_while_earlier_work_is_redone() {
     let hold = &project.status(&project.newest())["holds"][0];
     assert_eq!((&hold["previous_answer"]["option"], &hold["answer"]), (&json!("b"), &json!(null)), "{hold}");
     let reported = project.run(&["why", &project.newest()]).stdout;
-    assert!(reported.contains("when this was asked before, it was answered \"b\""), "{reported}");
+    assert!(reported.contains("previously answered \"b\""), "{reported}");
     assert_eq!(answer(&project, "a", &[]), Some(3));
     assert_eq!(answer(&project, "approved", &[]), Some(0));
     assert_eq!(project.read("order.txt"), "build\nbuild\nship\n");
@@ -84,7 +84,7 @@ fn an_answer_that_a_fork_inherited_can_be_changed_there() {
     let second = changed["run"].as_str().unwrap().to_owned();
     assert_eq!(project.events(&second, "created")[0]["origin"]["forked"]["parent"], fork.as_str());
     assert_eq!(project.run(&["resume", &second]).code, Some(0));
-    assert_eq!(project.read("used.txt"), "a\nb\n", "what was left out stays so");
+    assert_eq!(project.read("used.txt"), "a\nb\n", "an omitted task stays omitted");
     let summary = project.json(0, &["summary", &second, "--json"]);
     let plan = &summary["phases"][0];
     let status = |task: &str| {

@@ -1,4 +1,4 @@
-//! The program at a terminal whose screen can be looked at.
+//! The program at a terminal whose screen can be inspected.
 
 use crate::project::{PATIENCE, Project, program};
 use expectrl::{Session, WaitStatus};
@@ -7,33 +7,33 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How many rows beyond the screen are remembered.
+/// How many scrolled-away rows are kept.
 const SCROLLED: usize = 1000;
 
-/// What clears the screen from the cursor on.
+/// Clears the screen from the cursor on.
 const CLEARS: &[u8] = b"\x1b[J";
 
 /// A terminal with a program on it.
 pub(crate) struct Screen {
     session: Session,
     parser: vt100::Parser,
-    /// What may become a wish to clear the screen.
+    /// Bytes that may be the start of a clear sequence.
     held: Vec<u8>,
-    /// All that came.
+    /// All received bytes.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Screen {
-    /// The program in a window of so many columns and rows.
+    /// Starts the program in a window with this many columns and rows.
     pub(crate) fn start(project: &Project, (columns, rows): (u16, u16), arguments: &[&str]) -> Self {
         let script = format!("exec \"$LOCKGATE\" {}", arguments.join(" "));
         Self::shell(project, (columns, rows), &script, &[])
     }
 
-    /// A shell with job control that runs a script, with variables set.
+    /// Starts a shell with job control that runs a script, with variables set.
     pub(crate) fn shell(project: &Project, (columns, rows): (u16, u16), script: &str, set: &[(&str, &str)]) -> Self {
         let mut command = Command::new("bash");
-        // Whoever makes the terminal sets its size a little later; the program begins after that.
+        // The size of the terminal is set after its creation, so the program waits for a line of input before it starts.
         command.args(["--norc", "--noprofile", "-c", &format!("read -r _; {script}")]).current_dir(project.root()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("USER", "tester").env("LOCKGATE", program());
         command.env("TERM", "xterm-256color").envs(set.iter().copied());
@@ -44,7 +44,7 @@ impl Screen {
         Self { session, parser: vt100::Parser::new(rows, columns, SCROLLED), held: Vec::new(), bytes: Vec::new() }
     }
 
-    /// A program of the project's own that stands before all others of its name, and the search path for that.
+    /// Installs a program that takes precedence over others of its name, and returns the search path for it.
     pub(crate) fn program(project: &Project, name: &str, script: &str) -> String {
         std::fs::create_dir_all(project.path("bin")).unwrap();
         let path = project.path("bin").join(name);
@@ -57,24 +57,24 @@ impl Screen {
         self.session.send(keys).unwrap();
     }
 
-    /// Gives the window another size.
+    /// Resizes the window.
     pub(crate) fn resize(&mut self, (columns, rows): (u16, u16)) {
         self.parser.screen_mut().set_size(rows, columns);
         self.session.set_window_size(columns, rows).unwrap();
     }
 
-    /// Makes the window narrower as tmux does: rows that are too long now become several, and as many rows are scrolled away.
+    /// Narrows the window as tmux does: rows that are too long wrap, and as many rows are scrolled away.
     pub(crate) fn narrow(&mut self, columns: u16) {
         let rows = self.parser.screen().size().0;
         let more: usize =
             self.rows().iter().map(|row| row.trim_end().chars().count().saturating_sub(1) / usize::from(columns)).sum();
-        // The cursor stays with its row, or in the first one where that is scrolled away.
+        // The cursor stays in its row, or moves to the first one if its row was scrolled away.
         self.parser.process(format!("\x1b[{more}S\x1b[{more}A").as_bytes());
         self.resize((columns, rows));
     }
 
-    /// Makes the window narrower or wider as terminals do that break long rows: each becomes as many as it needs, the cursor stays with
-    /// its character, and what no longer fits is scrolled away.
+    /// Resizes the window as terminals that reflow do: each row becomes as many as it needs, the cursor stays with its character,
+    /// and excess rows are scrolled away.
     pub(crate) fn reflow(&mut self, columns: u16) {
         let (height, _) = self.parser.screen().size();
         let (cursor_row, cursor_column) = self.parser.screen().cursor_position();
@@ -103,13 +103,13 @@ impl Screen {
         self.session.set_window_size(columns, height).unwrap();
     }
 
-    /// The row that the cursor is in: where a person types.
+    /// The row of the cursor, where a person types.
     pub(crate) fn input(&self) -> String {
         let row = usize::from(self.parser.screen().cursor_position().0);
         self.rows().get(row).map_or("", |row| row.trim_end()).to_owned()
     }
 
-    /// What is on the screen.
+    /// The text on the screen.
     pub(crate) fn text(&self) -> String {
         self.parser.screen().contents()
     }
@@ -120,7 +120,7 @@ impl Screen {
         self.parser.screen().rows(0, columns).collect()
     }
 
-    /// All rows, also those that were scrolled away.
+    /// All rows, including those that were scrolled away.
     pub(crate) fn history(&mut self) -> Vec<String> {
         let columns = self.parser.screen().size().1;
         self.parser.screen_mut().set_scrollback(SCROLLED);
@@ -138,7 +138,7 @@ impl Screen {
         rows
     }
 
-    /// Waits until the screen is as it should be.
+    /// Waits until the screen meets a condition.
     pub(crate) fn until(&mut self, what: &str, so: impl Fn(&Self) -> bool) {
         let began = Instant::now();
         while !so(self) {
@@ -152,7 +152,7 @@ impl Screen {
         self.until(text, |screen| screen.text().contains(text));
     }
 
-    /// Waits for the end; gives the exit code.
+    /// Waits for the exit, and returns the exit code.
     pub(crate) fn end(&mut self) -> i32 {
         let began = Instant::now();
         while self.read() {
@@ -164,7 +164,7 @@ impl Screen {
         }
     }
 
-    /// Does what came. What is cleared from the first place of the screen is scrolled away, as in tmux.
+    /// Processes output. As in tmux, a screen that is cleared from its first cell is scrolled away.
     fn process(&mut self, piece: &[u8]) {
         for byte in piece {
             self.held.push(*byte);
@@ -180,7 +180,7 @@ impl Screen {
         }
     }
 
-    /// Takes in what came; false when nothing more can come.
+    /// Reads output. Returns false at the end.
     fn read(&mut self) -> bool {
         let mut piece = [0; 4096];
         match self.session.try_read(&mut piece) {

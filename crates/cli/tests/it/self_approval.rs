@@ -1,8 +1,8 @@
-//! F3: what runs inside a task cannot decide about runs, and the attempt is an event.
+//! F3: a process inside a task cannot decide about runs, and the attempt is recorded as an event.
 
 use crate::project::{Project, finish, lives, signal, until, user, without_terminal};
 
-/// A run that waits, and beside it one whose task tries to answer the first one's hold in some way.
+/// A waiting run, and another one whose task tries to answer its hold.
 fn tried(attempt: &str) -> (Project, String, String) {
     let project = Project::with(
         "name: waits\nphases:\n  - id: review\n    tasks: [{ id: t, pass: true }]\n    checkpoint: { approval_required: true }\n",
@@ -51,7 +51,8 @@ fn a_task_that_answers_with_a_cleaned_environment_is_refused() {
 
 #[test]
 fn a_double_fork_in_its_own_session_with_a_cleaned_environment_is_refused() {
-    // The one that answers waits until it has lost its parent; the task waits for it, or it would be ended with the task.
+    // The answering process waits until it has lost its parent. The task waits for it, because it would otherwise end with the
+    // task.
     let attempt = "
 rm -f done
 cat > daemon.sh <<'END'
@@ -67,7 +68,7 @@ cat inner
     was_refused(&project, &victim, "answer a hold");
 }
 
-/// What a daemon does that has closed and cleared everything, once the file `go` is there.
+/// A daemon that has closed and cleared everything acts once the file `go` exists.
 const DETACHED_DAEMON: &str = "
 cat > daemon.sh <<'END'
 for descriptor in /proc/self/fd/*; do descriptor=${descriptor##*/}; test \"$descriptor\" -le 2 || eval \"exec $descriptor>&-\"; done
@@ -107,8 +108,8 @@ fn a_fully_detached_daemon_cannot_decide_and_is_stopped_after_a_kill() {
     assert_eq!(project.status(&attack)["status"], "interrupted");
     assert!(project.events(&victim, "answered").is_empty());
     let resumed = project.run(&["resume", &attack]);
-    assert_eq!(resumed.code, Some(3), "it asks about the attempt that was cut off: {resumed:?}");
-    assert!(!lives(&project.read("daemon.pid")), "whoever goes on with the run ends the daemon first");
+    assert_eq!(resumed.code, Some(3), "it asks about the interrupted attempt: {resumed:?}");
+    assert!(!lives(&project.read("daemon.pid")), "the process that resumes the run ends the daemon first");
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn answering_requires_a_terminal_unless_the_settings_allow_otherwise() {
     assert_eq!(project.run(&["answer", &hold, "Continue", "--foreground"]).code, Some(0));
 }
 
-/// What was tried in a task, by the events of the run that kept it.
+/// The attempts of a task, as events of the run that recorded them.
 fn refused_attempts(project: &Project, run: &str) -> Vec<String> {
     let refused = project.events(run, "attempt_refused");
     refused.iter().map(|event| event["what"].as_str().unwrap().to_owned()).collect()

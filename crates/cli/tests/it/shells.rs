@@ -1,4 +1,4 @@
-//! The shell of commands: gates, tasks and checks stop at the first failing line and the first failing member of a pipe. A14.
+//! The shell of commands: gates, tasks and checks stop at the first failing line and the first failing command of a pipe (A14).
 
 use crate::project::{Output, Project, without_terminal};
 use std::os::unix::fs::PermissionsExt as _;
@@ -118,7 +118,7 @@ phases:
     assert!(whole > 300_000, "{printed}");
     assert!(project.run(&["log", &project.newest(), "--json"]).stdout.contains("end"), "{output:?}");
     let left = std::fs::read_dir(project.path(&format!(".lockgate/runs/{}/locks", project.newest()))).unwrap();
-    assert_eq!(left.count(), 0, "nothing is left beside the locks");
+    assert_eq!(left.count(), 0, "only locks are left");
 }
 
 #[test]

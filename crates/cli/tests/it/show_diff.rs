@@ -48,7 +48,7 @@ fn waiting(flow: &str) -> (Project, String) {
     (project, hold)
 }
 
-/// Answers, and checks that the answer did not count.
+/// Answers, and checks that the answer was voided.
 fn is_voided(project: &Project, hold: &str) -> String {
     let output = project.run(&["answer", hold, "Ship", "--foreground"]);
     assert_eq!(output.code, Some(3), "{output:?}");
@@ -121,7 +121,7 @@ fn approval_is_voided_when_a_commit_changes_a_file() {
 }
 
 #[test]
-fn approval_holds_when_exactly_what_was_shown_is_committed() {
+fn approval_stays_valid_when_exactly_the_shown_change_is_committed() {
     let (project, hold) = waiting(FLOW);
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "--quiet", "-m", "what was shown"]);
@@ -219,7 +219,7 @@ fn the_change_is_that_of_the_runs_own_worktree() {
 }
 
 #[test]
-fn a_change_that_cannot_be_shown_is_said_and_policy_does_not_answer_in_its_place() {
+fn a_change_that_cannot_be_shown_is_reported_and_never_answered_by_policy() {
     let flow = FLOW.replace("name: change", "name: change\npolicy: { checkpoint: auto }");
     let outside = Project::with(&flow);
     outside.write("code.txt", "one\n");
@@ -275,7 +275,7 @@ fn a_dry_run_says_what_would_be_shown() {
 }
 
 #[test]
-fn validate_warns_where_there_is_no_repository_to_show() {
+fn validate_warns_about_show_diff_outside_a_repository() {
     let outside = Project::with(FLOW);
     let output = outside.run(&["validate", "flow.yaml"]);
     assert_eq!(output.code, Some(0), "{output:?}");
@@ -285,7 +285,7 @@ fn validate_warns_where_there_is_no_repository_to_show() {
 }
 
 #[test]
-fn what_a_change_needs_is_kept_while_the_run_waits_and_removed_when_it_is_complete() {
+fn git_objects_of_a_shown_change_are_kept_until_the_run_is_complete() {
     let (project, hold) = waiting(FLOW);
     let run = project.newest();
     let refs = git(&project, &["for-each-ref", "--format=%(refname)", "refs/lockgate"]);
@@ -304,7 +304,7 @@ fn the_prompt_shows_the_change_in_colours_and_the_pager_shows_all_of_it() {
     let project = Project::with_terminal_required();
     project.write("flow.yaml", FLOW.replace("added\\n", "added\\n$(seq 1 80)\\n"));
     let project = in_repository(project);
-    // The pager writes where git does not look.
+    // The pager writes to a path that git ignores.
     let pager = [("LOCKGATE_PAGER", "cat > .git/paged; touch .git/read")];
     let mut screen = Screen::shell(&project, (80, 24), "exec \"$LOCKGATE\" run flow.yaml", &pager);
     screen.shows("the change since the phase started: 2 files, +82 -0");

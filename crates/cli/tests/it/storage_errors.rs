@@ -1,5 +1,5 @@
-//! When the disk is full, the folder cannot be written, or the database is locked, damaged or of a later release: a clear message,
-//! a documented exit code, and nothing damaged.
+//! If the disk is full, the directory is not writable, or the database is locked, damaged or of a newer release, there is a clear
+//! message and a documented exit code, and nothing is damaged.
 
 use crate::project::{Project, program, without_terminal};
 use rusqlite::Connection;
@@ -28,7 +28,7 @@ fn database(project: &Project) -> Connection {
     Connection::open(project.path(".lockgate/lockgate.db")).unwrap()
 }
 
-/// After whatever happened, the run is there as it was and goes on to its end.
+/// Checks that the run is intact and continues to its end.
 fn is_intact_and_continues(project: &Project, run: &str) {
     assert_eq!(project.run(&["db", "verify"]).code, Some(0));
     let hold = project.waiting_hold();
@@ -83,7 +83,7 @@ fn a_locked_database_is_reported_after_a_timeout() {
 fn a_full_disk_is_reported_and_nothing_is_damaged() {
     let (project, run) = waiting();
     database(&project).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-    // No file may grow beyond one block: the log of the database cannot take the next commit.
+    // No file may grow beyond one block, so the log of the database cannot take the next commit.
     let mut limited = Command::new("sh");
     limited.arg("-c").arg("ulimit -f 1; exec \"$0\" answer \"$1\" Continue").arg(program()).arg(project.waiting_hold());
     limited.current_dir(project.root()).stdin(Stdio::null());
@@ -115,7 +115,7 @@ fn a_read_only_directory_is_reported() {
         let mut command = Command::new(&copy);
         command.args(arguments).current_dir(project.root()).stdin(Stdio::null());
         if rustix::process::getuid().is_root() {
-            // The superuser may write everywhere, so somebody else tries.
+            // The superuser may write everywhere, so another user tries.
             command.uid(65_534).gid(65_534);
         }
         command.output().unwrap()
@@ -124,7 +124,7 @@ fn a_read_only_directory_is_reported() {
     let reported: Vec<_> = questions(&run).into_iter().map(|question| (try_to(&question), question)).collect();
     mode(0o755);
     for (reported, question) in reported {
-        assert_eq!(reported.status.code(), Some(0), "what is recorded is told: {question:?}: {reported:?}");
+        assert_eq!(reported.status.code(), Some(0), "recorded state can be read: {question:?}: {reported:?}");
     }
     assert_ne!(refused.status.code(), Some(0));
     let stderr = String::from_utf8_lossy(&refused.stderr);
@@ -132,14 +132,14 @@ fn a_read_only_directory_is_reported() {
     is_intact_and_continues(&project, &run);
 }
 
-/// What can be asked about a run without anything being written.
+/// Commands about a run that write nothing.
 fn questions(run: &str) -> Vec<Vec<&str>> {
     let about_all = [vec!["runs"], vec!["inbox"], vec!["db", "verify"], vec!["runs", "--json"]];
     let about_it = ["status", "log", "why", "verify", "summary", "graph", "handover"].map(|command| vec![command, run]);
     about_all.into_iter().chain(about_it).collect()
 }
 
-/// A project whose processes were all killed: its newest run is in the log of the database alone.
+/// A project whose processes were all killed, so that its newest run exists only in the log of the database.
 fn killed() -> (Project, String) {
     let (project, _) = waiting();
     let keeps_the_log = database(&project);

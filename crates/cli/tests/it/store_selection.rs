@@ -1,18 +1,18 @@
-//! Which store the projects of the tests are in: SQLite, or with `LOCKGATE_TEST_STORE=postgresql` each in a database of its own on one server.
+//! Selects the store for test projects: SQLite or, with `LOCKGATE_TEST_STORE=postgresql`, a database per project on one server.
 //!
-//! `sqlite_only.txt` names the tests that are about the file of SQLite, with the reason of each. They use SQLite in any case, and
-//! `cargo xtask test` runs them there only and says how many there are.
+//! `sqlite_only.txt` lists the tests that concern the SQLite file, each with a reason. They always use SQLite, and `cargo xtask
+//! test` runs them only there and reports their number.
 
 use lockgate_store::postgres::server::server;
 
 const SQLITE_ONLY: &str = include_str!("sqlite_only.txt");
 
-/// The names of tests that are about the file of SQLite, with the reason of each.
+/// The tests that concern the SQLite file, each with its reason.
 fn sqlite_only() -> impl Iterator<Item = (&'static str, &'static str)> {
     SQLITE_ONLY.lines().map(|line| line.split_once(": ").unwrap_or_else(|| panic!("{line:?} lacks its reason")))
 }
 
-/// Whether the projects of the present test are on PostgreSQL.
+/// Whether the projects of the current test are on PostgreSQL.
 fn on_postgresql() -> bool {
     let postgresql = match std::env::var("LOCKGATE_TEST_STORE").as_deref() {
         Err(_) | Ok("sqlite") => false,
@@ -23,12 +23,12 @@ fn on_postgresql() -> bool {
     postgresql && !sqlite_only().any(|(test, _)| thread.name() == Some(test))
 }
 
-/// The line of the settings that selects a new database of a project; nothing on SQLite.
+/// The line in the settings that selects a new database for a project; empty on SQLite.
 pub(crate) fn selecting_line() -> String {
     if on_postgresql() { postgresql_line() } else { String::new() }
 }
 
-/// The line of the settings that selects a new database on PostgreSQL.
+/// The line in the settings that selects a new PostgreSQL database.
 pub(crate) fn postgresql_line() -> String {
     format!("database: {}\n", server().database())
 }

@@ -1,8 +1,8 @@
-//! Stores that earlier releases wrote stay readable: each is restored and verified, and its runs look as they did then.
+//! Stores of earlier releases stay readable: each is restored and verified, and its runs look the same as then.
 //!
-//! `cargo xtask fixtures` records such a store in `tests/fixtures/stores/`: a database with a run of every kind, and what `status` and
-//! `log` printed about each run. Verifying follows the hash chain of every history, applies it from its first commit, and compares the
-//! result with what is stored next to it.
+//! `cargo xtask fixtures` records such a store in `tests/fixtures/stores/`: a database with a run of every kind, and the output
+//! of `status` and `log` for each run. Verification follows the hash chain of each history, replays it from its first commit, and
+//! compares the result with the materialized state.
 
 use crate::project::Project;
 use lockgate_engine::run::event::Event;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What was printed about a run, with the directory of the project left out.
+/// The recorded output for a run, with the project's directory redacted.
 struct Recorded {
     fixture: String,
     run: Value,
@@ -51,15 +51,15 @@ fn every_stored_history_loads_to_its_recorded_state() {
             let mut lost = Vec::new();
             compare(&run["status"], &now(project.status(id)), "/status", &mut lost);
             compare(&run["log"], &now(project.log(id).into()), "/log", &mut lost);
-            assert!(lost.is_empty(), "{fixture}: run {id} is not what it was:\n{}", lost.join("\n"));
+            assert!(lost.is_empty(), "{fixture}: run {id} has changed:\n{}", lost.join("\n"));
         }
     }
 }
 
-/// Keys whose values are sentences for people that follow from the state. They may be worded better at any time.
+/// Keys whose values are derived sentences for people. Their wording may change at any time.
 const WORDED: &[&str] = &["text", "warnings"];
 
-/// Lists what was recorded and is different now. Keys may have been added since.
+/// Lists recorded values that differ now. New keys are allowed.
 fn compare(then: &Value, now: &Value, at: &str, lost: &mut Vec<String>) {
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => {
@@ -92,14 +92,14 @@ fn every_event_type_occurs_in_a_stored_history() {
     assert!(missing.is_empty(), "no stored history has these events: {missing:?}; {help}");
 }
 
-/// The names of the variants of an enum, as they are stored.
+/// The names of an enum's variants, as they are stored.
 fn variants<T: DeserializeOwned>() -> Vec<&'static str> {
     let mut names = Vec::new();
     assert!(T::deserialize(Names(&mut names)).is_err(), "only the names are asked for");
     names
 }
 
-/// Reads nothing, and keeps which variants it is asked for: the list that serde derives cannot be incomplete.
+/// Deserializes nothing, and records the variants that serde requests: its derived list cannot be incomplete.
 struct Names<'n>(&'n mut Vec<&'static str>);
 
 impl<'de> Deserializer<'de> for Names<'_> {

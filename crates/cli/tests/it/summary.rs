@@ -1,4 +1,4 @@
-//! `lockgate summary`: what a run did, decided and produced, from its history.
+//! `lockgate summary`: the work, decisions and outputs of a run, from its history.
 
 use crate::project::{Project, user};
 use std::os::unix::fs::PermissionsExt;
@@ -84,7 +84,7 @@ fn a_summary_lists_work_decisions_outputs_skipped_tasks_and_usage() {
     assert_eq!(summary["finalization"]["path"], "final.md");
     assert_eq!(summary["gap_checks"][1]["status"], "complete");
     let waited: u64 = summary["decisions"].as_array().unwrap().iter().map(|asked| asked["waited_ms"].as_u64().unwrap()).sum();
-    assert_eq!(summary["waited_ms"], waited, "nothing else was under way");
+    assert_eq!(summary["waited_ms"], waited, "nothing else was running");
     assert!(summary["duration_ms"].as_u64() >= summary["waited_ms"].as_u64());
 
     let text = project.run(&["summary", "login"]).stdout;
@@ -92,17 +92,17 @@ fn a_summary_lists_work_decisions_outputs_skipped_tasks_and_usage() {
         "# survey (login): complete",
         "of waiting for people",
         "### work, execution 2: complete after ",
-        "Asked for again with: shorter\n  please",
+        "Repeated with feedback: shorter\n  please",
         "| write | done | 1 | ",
         "claude (big-one), session 5e55 | 1,234 | $0.25 |",
         "| quiet | unknown | unknown |",
         "- checkpoint in optional: Leave out␛[2J the \\| extras?",
         &format!("  - **Again** by {} by command, after ", user()),
         "| report.md | 9 B | work/write |",
-        "| final.md | 11 B | the finalization |",
+        "| final.md | 11 B | finalization |",
         "## Deviations\n\n",
         "- work/unwanted (execution 2) was left out: its `when` is false",
-        "- work/shaky failed, and the run went on without it: ",
+        "- work/shaky failed, and the run continued without it: ",
         "4 calls of agents; tokens: 2,468 and 2 × unknown; cost: $0.50 and 2 × unknown.",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");

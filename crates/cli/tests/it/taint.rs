@@ -1,5 +1,5 @@
-//! Secrets that are sent through every key and every kind of output, in every form: none of them is found in anything that Lockgate
-//! keeps, shows or hands on. A value that is not declared as a secret goes the same ways, and is found in each of these places.
+//! Secrets are sent through every key and every kind of output, in every form, and must not appear in anything that Lockgate
+//! stores, shows or passes on. A value that is not declared as a secret takes the same paths and must appear in each of them.
 
 use crate::project::Project;
 use crate::screen::Screen;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const TOKEN: &str = "s3cr/t'ä 9Zq";
 const AGENT_KEY: &str = "k3yo/f'ä 5Xv";
-/// Not declared anywhere.
+/// Not declared as a secret.
 const CONTROL: &str = "c0nt/l'ä 7Wk";
 
 const FLOW: &str = r#"
@@ -82,7 +82,7 @@ fn base64(value: &str) -> String {
     sixes.map(|six| char::from(ALPHABET[usize::from_str_radix(&six, 2).unwrap()])).collect()
 }
 
-/// What is looked for: each form, and each as JSON has it.
+/// The search patterns: each form, plain and as JSON.
 fn needles(value: &str) -> Vec<String> {
     let mut needles = forms(value);
     let json: Vec<String> = needles.iter().map(|form| serde_json::to_string(form).unwrap()).collect();
@@ -96,7 +96,7 @@ fn holds(bytes: &[u8], needle: &str) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle.as_bytes())
 }
 
-/// All that was found, by the place that it was found in.
+/// Everything that was collected, by location.
 type Places = BTreeMap<&'static str, Vec<(String, Vec<u8>)>>;
 
 fn project() -> Project {
@@ -123,7 +123,7 @@ fn project() -> Project {
     project
 }
 
-/// Looks at the arguments of all processes until it is told to stop; says when it has seen the value that is no secret.
+/// Samples the arguments of all processes until stopped, and reports when the control value was seen.
 fn sample(project: &Project, stop: &Arc<AtomicBool>) -> std::thread::JoinHandle<Vec<(String, Vec<u8>)>> {
     let (stop, seen) = (stop.clone(), project.path("sampled"));
     std::thread::spawn(move || {
@@ -153,7 +153,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What every command that only reads says, for people and for programs.
+/// The output of every read-only command, as text and as JSON.
 fn read_all(project: &Project, run: &str) -> Vec<(String, Vec<u8>)> {
     let steps = ["make/print", "make/result", "make/throw", "make/agent", "make/gate", "make/again"];
     let mut commands: Vec<Vec<&str>> = steps.iter().map(|step| vec!["logs", run, step]).collect();
@@ -199,7 +199,7 @@ fn everywhere(project: &Project, terminal: Vec<u8>, arguments: Vec<(String, Vec<
     let run = project.newest();
     let git = |arguments: &[&str]| vec![(arguments.join(" "), project.git(arguments).into_bytes())];
     let all = files(&project.path(".lockgate"));
-    // What a task itself wrote is its own.
+    // Files that the task itself wrote are excluded.
     let kept = all
         .iter()
         .filter(|path| !path.ends_with("out/forms.txt") && !path.ends_with("out/items.txt") && !path.ends_with("out/again.txt"));
@@ -228,7 +228,7 @@ fn secrets_appear_nowhere_and_a_control_value_appears_everywhere() {
     let stop = Arc::new(AtomicBool::new(false));
     let sampler = sample(&project, &stop);
     let script = "\"$LOCKGATE\" run flow.yaml --answer 'make/gate=Count as done' --answer make=Continue";
-    // Everything is logged, so that the terminal shows what the log says as well.
+    // Log everything, so that the terminal also shows the log.
     let set = [("TAINT_TOKEN", TOKEN), ("AGENT_KEY", AGENT_KEY), ("CONTROL", CONTROL), ("LOCKGATE_LOG", "trace")];
     let mut screen = Screen::shell(&project, (200, 50), script, &set);
     let code = screen.end();
@@ -251,7 +251,7 @@ fn secrets_appear_nowhere_and_a_control_value_appears_everywhere() {
     }
     for (place, found) in &places {
         let sees = |needle: &String| found.iter().any(|(_, bytes)| holds(bytes, needle));
-        assert!(needles(CONTROL).iter().any(sees), "nothing was looked for in {place}");
+        assert!(needles(CONTROL).iter().any(sees), "the control value is missing in {place}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `watch`: looking on while others drive.
+//! `watch`: following a run that another process drives.
 
 use crate::project::{Output, Project, finish, signal, until};
 use crate::screen::Screen;
@@ -28,7 +28,7 @@ fn started() -> (Project, std::process::Child, String) {
     (project, driver, run)
 }
 
-/// A process that looks on, and has begun to.
+/// A `watch` process that has started to follow.
 struct Watching {
     child: std::process::Child,
     stdout: BufReader<std::process::ChildStdout>,
@@ -64,7 +64,7 @@ fn watch_shows_the_tree_of_a_run_driven_by_another_process_until_it_ends() {
         screen.rows().iter().any(|row| row.starts_with("    ● gate tests") && row.ends_with("s  testing"))
     });
     screen.shows("  build/compile done in");
-    // Whoever begins to look while a gate runs sees for how long.
+    // A late observer of a running gate sees its elapsed time.
     let mut late = Screen::start(&project, WINDOW, &["watch", &run]);
     late.until("the gate", |screen| {
         screen.rows().iter().any(|row| row.starts_with("    ● gate tests ") && row.ends_with("s  testing"))
@@ -106,8 +106,8 @@ fn without_a_terminal_watch_prints_events_and_exits_with_the_run_outcome() {
     assert_eq!(output.code, Some(0), "{output:?}");
     let lines: Vec<&str> = output.stdout.lines().collect();
     assert_eq!(lines[0], format!("run {run}: ship is running"), "{output:?}");
-    let done = lines.iter().find(|line| line.starts_with("  build/compile done in ")).expect("the task is told");
-    assert!(!done.ends_with(" in 0 ms"), "it began before anybody looked: {output:?}");
+    let done = lines.iter().find(|line| line.starts_with("  build/compile done in ")).expect("the task is reported");
+    assert!(!done.ends_with(" in 0 ms"), "it started before watch did: {output:?}");
     assert!(lines.iter().any(|line| line.starts_with("  gate tests passed in ")), "{output:?}");
     assert!(output.stderr.contains("is complete"), "{output:?}");
     let output = json.end();
@@ -115,7 +115,7 @@ fn without_a_terminal_watch_prints_events_and_exits_with_the_run_outcome() {
     let reported: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(reported[0]["run"], *run);
     assert_eq!(reported.last().unwrap()["status"], "complete");
-    assert!(reported.len() > 1 && reported.windows(2).all(|pair| pair[0] != pair[1]), "each tells something new");
+    assert!(reported.len() > 1 && reported.windows(2).all(|pair| pair[0] != pair[1]), "each reports something new");
     assert_eq!(finish(driver).code, Some(0));
 }
 

@@ -1,9 +1,9 @@
-//! Git worktrees of runs and tasks, with real git: what is kept, merged and removed.
+//! Git worktrees of runs and tasks, with real git: which are kept, merged and removed.
 
 use crate::project::Project;
 use std::process::Command;
 
-/// Git in a folder of the project, with settings of its own.
+/// Runs git in a directory of the project, with its own settings.
 fn git(project: &Project, folder: &str, arguments: &[&str]) -> String {
     let settings = ["-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false"];
     let output = Command::new("git").args(settings).args(arguments).current_dir(project.path(folder)).output().unwrap();
@@ -11,7 +11,7 @@ fn git(project: &Project, folder: &str, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A project in a repository with one commit, and git settings for whatever Lockgate starts.
+/// A project in a repository with one commit, and git settings for all processes that Lockgate starts.
 fn project(flow: &str) -> Project {
     let project = Project::with(flow);
     project.init_git();
@@ -149,7 +149,7 @@ fn a_task_worktree_branches_off_the_run_branch_and_is_named_by_its_address() {
     assert_eq!(project.read("own.txt"), "own\n");
     let left = project.json(0, &["worktrees", "--json"]);
     assert_eq!(left.as_array().unwrap().len(), 1, "{left:#}");
-    assert_eq!(left[0]["commits"], 0, "what it had came with the branch of the task");
+    assert_eq!(left[0]["commits"], 0, "its commits came with the branch of the task");
     assert_eq!(project.run(&["db", "gc"]).code, Some(0));
     assert_eq!(branches(&project), "");
 }
@@ -166,12 +166,12 @@ fn a_task_may_neither_merge_nor_remove_a_worktree() {
     let (project, run) = waiting(&flow(COMMITS));
     assert_eq!(project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]).code, Some(0));
     let tries = format!(
-        "\"$LOCKGATE\" --root {root} worktrees merge {run} 2>> {root}/told || true; \"$LOCKGATE\" --root {root} worktrees remove {run} --force 2>> {root}/told || true",
+        "\"$LOCKGATE\" --root {root} worktrees merge {run} 2>> {root}/stderr.txt || true; \"$LOCKGATE\" --root {root} worktrees remove {run} --force 2>> {root}/stderr.txt || true",
         root = project.root().display()
     );
     project.write("tries.yaml", format!("name: tries\nphases: [{{ id: a, tasks: [{{ id: t, run: {tries:?} }}] }}]\n"));
     assert_eq!(project.run(&["run", "tries.yaml"]).code, Some(0));
-    assert_eq!(project.read("told").matches("error[inside-task]").count(), 2, "{}", project.read("told"));
+    assert_eq!(project.read("stderr.txt").matches("error[inside-task]").count(), 2, "{}", project.read("stderr.txt"));
     assert_eq!(project.json(0, &["worktrees", "--json"])[0]["commits"], 2);
     assert_eq!(project.events(&run, "attempt_refused").len(), 2);
 }
@@ -305,7 +305,7 @@ fn a_failing_hook_is_reported_with_its_output_and_reruns() {
 }
 
 /// A driver is killed while git checks out a new worktree; the first process that `slow` starts takes long.
-fn is_made_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
+fn is_created_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
     let project =
         project(&flow("cat a.txt b.txt code.txt z.txt prepared; echo made > made.txt; git add made.txt; git commit -qm made"));
     for name in ["a.txt", "b.txt", "z.txt", "prepared"] {
@@ -323,7 +323,7 @@ fn is_made_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
     let run = project.newest();
     let resumed = project.run(&["resume", &run, "--rerun"]);
     assert_eq!(resumed.code, Some(3), "{resumed:?}");
-    assert!(!crate::project::lives(&project.read(".lockgate/pid")), "nothing works beside the new attempt");
+    assert!(!crate::project::lives(&project.read(".lockgate/pid")), "nothing runs alongside the new attempt");
     assert_eq!(git(&project, &folder(&run), &["status", "--porcelain"]), "");
     let changed = git(&project, "", &["diff", "--name-only", "main", &format!("lockgate/{run}")]);
     assert_eq!(changed, "made.txt\n");
@@ -334,7 +334,7 @@ fn is_made_again_after_a_kill(prepare: impl FnOnce(&Project, &str)) {
 
 #[test]
 fn a_worktree_with_an_interrupted_checkout_is_recreated() {
-    is_made_again_after_a_kill(|project, slow| {
+    is_created_again_after_a_kill(|project, slow| {
         project.write(".gitattributes", "*.txt filter=slow\n");
         project.script(".lockgate/smudge", &format!("{slow}\ncat"));
         let smudge = project.root().join(".lockgate/smudge");
@@ -344,7 +344,7 @@ fn a_worktree_with_an_interrupted_checkout_is_recreated() {
 
 #[test]
 fn a_worktree_with_an_interrupted_hook_is_recreated() {
-    is_made_again_after_a_kill(|project, slow| {
+    is_created_again_after_a_kill(|project, slow| {
         std::fs::remove_file(project.path("prepared")).unwrap();
         project.write(".gitignore", ".lockgate/\nprepared\n");
         project.script(".git/hooks/post-checkout", &format!("{slow}\ntouch prepared"));
@@ -357,14 +357,15 @@ fn an_interrupt_while_git_creates_worktrees_stops_git_and_creates_no_more() {
          - { id: each, for_each: [a, b, c], worktree: true, run: 'test -f prepared' }\n";
     let project = project(flow);
     let state = project.root().join(".lockgate").to_string_lossy().into_owned();
-    project.script(".git/hooks/post-checkout", &format!("echo $$ > {state}/pid; echo begun >> {state}/begun; exec sleep 1000"));
+    project
+        .script(".git/hooks/post-checkout", &format!("echo $$ > {state}/pid; echo started >> {state}/started; exec sleep 1000"));
     let driver = project.start(&["run", "flow.yaml", "trees"]);
     crate::project::until("a hook", || project.read(".lockgate/pid").ends_with('\n'));
     crate::project::signal(&driver, rustix::process::Signal::INT);
     let ended = crate::project::finish(driver);
     assert_eq!(ended.code, Some(130), "{ended:?}");
     assert!(!crate::project::lives(&project.read(".lockgate/pid")), "the hook is ended with git");
-    assert_eq!(project.read(".lockgate/begun"), "begun\n", "the other worktrees are not begun");
+    assert_eq!(project.read(".lockgate/started"), "started\n", "the other worktrees are not started");
     project.script(".git/hooks/post-checkout", "touch prepared");
     let resumed = project.run(&["resume", &project.newest(), "--rerun"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
@@ -424,7 +425,7 @@ fn commits_on_a_detached_head_are_not_reported_as_merged() {
     let run = project.newest();
     let merged = project.run(&["worktrees", "merge", &run]);
     assert_eq!(merged.code, Some(1), "{merged:?}");
-    assert!(merged.stderr.contains(&format!("something other than its branch lockgate/{run} checked out")), "{}", merged.stderr);
+    assert!(merged.stderr.contains(&format!("does not have its branch lockgate/{run} checked out")), "{}", merged.stderr);
     let path = folder(&run);
     let commit = git(&project, &path, &["rev-parse", "HEAD"]);
     git(&project, &path, &["switch", "--quiet", &format!("lockgate/{run}")]);

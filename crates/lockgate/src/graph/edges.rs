@@ -1,19 +1,18 @@
-//! What leads to what in a drawing.
+//! The edges of a diagram.
 
 use super::{Drawing, OptionBox, OptionTarget, PhaseBox, layers};
 
-/// Something in a phase.
+/// A node in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
-    /// The task at this place.
+    /// The task at this index.
     Task(usize),
-    /// The gate at this place.
+    /// The gate at this index.
     Gate(usize),
-    /// The checkpoint.
     Checkpoint,
 }
 
-/// What comes after what within a phase: tasks after those that they need, gates after tasks, the checkpoint in the end.
+/// The edges within a phase: from needed tasks to their dependents, from tasks to gates, and finally to the checkpoint.
 pub(super) fn within(phase: &PhaseBox) -> Vec<(Node, Node)> {
     let needs: Vec<Vec<usize>> = phase.tasks.iter().map(|task| task.needs.clone()).collect();
     let needs = layers::reduced(&needs);
@@ -21,7 +20,7 @@ pub(super) fn within(phase: &PhaseBox) -> Vec<(Node, Node)> {
     for (task, needed) in needs.iter().enumerate() {
         links.extend(needed.iter().map(|need| (Node::Task(*need), Node::Task(task))));
     }
-    // What nothing else waits for comes before the first gate or the checkpoint.
+    // Tasks that no other task needs lead to the first gate or the checkpoint.
     let mut waited_for = vec![false; phase.tasks.len()];
     needs.iter().flatten().for_each(|need| waited_for[*need] = true);
     let mut last: Vec<Node> = (0..phase.tasks.len()).filter(|task| !waited_for[*task]).map(Node::Task).collect();
@@ -44,14 +43,14 @@ pub(super) fn within(phase: &PhaseBox) -> Vec<(Node, Node)> {
     links
 }
 
-/// Options of the phase at this place that lead to another phase than the next one, with its place.
+/// The options of a phase that lead to a phase other than the next one, with its index.
 pub(super) fn options(drawing: &Drawing, at: usize) -> impl Iterator<Item = (&OptionBox, usize)> {
     let options = drawing.phases[at].checkpoint.iter().flat_map(|checkpoint| &checkpoint.options);
     options.filter_map(move |option| {
         let to = match &option.leads {
             OptionTarget::Next | OptionTarget::End => None,
             OptionTarget::Back(to) => Some(*to),
-            // It goes on with the first phase after those that are left out.
+            // The run continues with the first phase that is not skipped.
             OptionTarget::Skip(skipped) => (at + 1..drawing.phases.len()).find(|next| !skipped.contains(next)),
         };
         to.map(|to| (option, to))

@@ -1,17 +1,17 @@
-//! The drawing as data: its parts, and what leads to what.
+//! The diagram as JSON: its nodes and edges.
 
 use super::edges::{self, Node};
 use super::{Drawing, Mark, OptionTarget, PhaseBox};
 use crate::view::RunStatus;
 use serde::Serialize;
 
-/// What a drawing shows.
+/// The contents of a diagram.
 #[derive(Debug, Serialize)]
 pub struct GraphView<'d> {
     title: &'d str,
-    /// The run, where it is one.
+    /// The run, if the diagram shows one.
     run: Option<&'d str>,
-    /// Where the run stands.
+    /// The status of the run.
     status: Option<RunStatus>,
     nodes: Vec<NodeView<'d>>,
     edges: Vec<EdgeView<'d>>,
@@ -21,16 +21,16 @@ pub struct GraphView<'d> {
 struct NodeView<'d> {
     id: String,
     kind: &'static str,
-    /// The phase that it belongs to, or is.
+    /// The phase that the node belongs to, or is.
     phase: &'d str,
     label: &'d str,
-    /// Where it stands in the run.
+    /// The state of the node in the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
-    /// How often a phase was executed.
+    /// How many times a phase was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     iteration: Option<u32>,
-    /// What was chosen at a checkpoint.
+    /// The selected option of a checkpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     chosen: Option<&'d str>,
 }
@@ -40,13 +40,13 @@ struct EdgeView<'d> {
     from: String,
     to: String,
     kind: &'static str,
-    /// The option of a checkpoint that leads there.
+    /// The option of a checkpoint that leads along this edge.
     #[serde(skip_serializing_if = "Option::is_none")]
     option: Option<&'d str>,
 }
 
 impl<'d> GraphView<'d> {
-    /// All that is drawn.
+    /// Creates the view of a diagram.
     pub fn of(drawing: &'d Drawing) -> Self {
         let nodes = drawing.phases.iter().flat_map(|phase| nodes(phase, drawing.run.is_some())).collect();
         let edges = (0..drawing.phases.len()).flat_map(|at| edges(drawing, at)).collect();
@@ -73,7 +73,7 @@ fn nodes(phase: &PhaseBox, of_run: bool) -> Vec<NodeView<'_>> {
     std::iter::once(whole).chain(tasks).chain(gates).chain(checkpoint).collect()
 }
 
-/// No phase, task or gate has a slash in its id, so that no two nodes meet.
+/// Ids of phases, tasks and gates contain no slash, so node ids are unique.
 fn id(phase: &PhaseBox, node: Node) -> String {
     match node {
         Node::Task(at) => format!("{}/task/{}", phase.id, phase.tasks[at].id),

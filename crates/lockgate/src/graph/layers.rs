@@ -1,11 +1,12 @@
-//! Tasks in layers: each after all that it needs. Hostile graphs (long chains, thousands of tasks) cost no more than their size.
+//! Assigns tasks to layers, each after everything that it needs. The cost is linear even for hostile graphs, such as long chains
+//! or thousands of tasks.
 
 use std::collections::VecDeque;
 
-/// Above this many tasks, needs that follow from others are drawn all the same: to find them costs the square.
+/// Above this number of tasks, redundant edges are kept, because finding them takes quadratic time.
 const MOST_REDUCED: usize = 2000;
 
-/// The layer of each task: 0 for those that need nothing, else one more than the highest of what they need.
+/// The layer of each task: 0 if it needs nothing, otherwise one more than the highest layer that it needs.
 pub(super) fn layers(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut layers = vec![0; needs.len()];
     for at in in_order(needs) {
@@ -14,7 +15,7 @@ pub(super) fn layers(needs: &[Vec<usize>]) -> Vec<usize> {
     layers
 }
 
-/// Moves each to a layer below all that it needs, where it is not there already.
+/// Moves each task below everything that it needs.
 pub(super) fn push_down(layers: &mut [usize], needs: &[Vec<usize>]) {
     for at in in_order(needs) {
         let below = needs[at].iter().map(|need| layers[*need] + 1).max().unwrap_or(0);
@@ -22,7 +23,7 @@ pub(super) fn push_down(layers: &mut [usize], needs: &[Vec<usize>]) {
     }
 }
 
-/// All tasks, each after what it needs. A circle, which the checks refuse, would be left out.
+/// The tasks in topological order. A cycle, which validation rejects, would be omitted.
 fn in_order(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();
     let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
@@ -43,13 +44,13 @@ fn in_order(needs: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// The needs without those that follow from others: whoever needs `b`, which needs `a`, needs no line to `a`.
+/// Removes redundant edges: a task that needs `b`, which needs `a`, has no edge to `a`.
 pub(super) fn reduced(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
     if needs.len() > MOST_REDUCED {
         return needs.to_vec();
     }
     let words = needs.len().div_ceil(64);
-    // For each task all that it needs, directly or not, as bits.
+    // The transitive needs of each task, as bits.
     let mut behind = vec![vec![0_u64; words]; needs.len()];
     let has = |bits: &[u64], at: usize| bits[at / 64] & (1 << (at % 64)) != 0;
     let mut kept = needs.to_vec();

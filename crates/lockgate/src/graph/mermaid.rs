@@ -1,9 +1,9 @@
-//! The drawing as Mermaid text.
+//! The diagram as Mermaid text.
 
 use super::edges::{self, Node};
 use super::{Drawing, Mark, PhaseBox};
 
-/// Colours that can be read on light and dark pages.
+/// Colors that are readable on light and dark pages.
 const CLASSES: [(Mark, &str); 8] = [
     (Mark::Done, "fill:#d9f2df,stroke:#2b8a3e,color:#123"),
     (Mark::Skipped, "fill:#eceff1,stroke:#90a4ae,color:#456,stroke-dasharray:4 3"),
@@ -15,7 +15,7 @@ const CLASSES: [(Mark, &str); 8] = [
     (Mark::Failed, "fill:#ffe3e3,stroke:#c92a2a,color:#311"),
 ];
 
-/// Writes it.
+/// Renders the diagram.
 pub fn write(drawing: &Drawing) -> String {
     let mut text = format!("%% {}\nflowchart TD\n", comment(&drawing.title));
     for (at, phase) in drawing.phases.iter().enumerate() {
@@ -27,7 +27,7 @@ pub fn write(drawing: &Drawing) -> String {
         }
         for (option, to) in edges::options(drawing, at) {
             let words = drawing.words(&option.leads).map(|words| format!(" ({words})")).unwrap_or_default();
-            // To a node of the phase, not to the phase: nothing may point at what it lies in.
+            // The target is a node in the phase, because in Mermaid nothing may point at its own container.
             text.push_str(&format!(
                 "  p{at}c -. \"{}\" .-> {}\n",
                 escaped(&format!("{}{words}", option.label)),
@@ -43,7 +43,7 @@ pub fn write(drawing: &Drawing) -> String {
     text
 }
 
-/// The node of a phase that comes first.
+/// The first node of a phase.
 fn first_node(phase: &PhaseBox, at: usize) -> String {
     match (phase.tasks.is_empty(), phase.gates.is_empty(), &phase.checkpoint) {
         (true, false, _) => format!("p{at}g0"),
@@ -66,7 +66,7 @@ fn subgraph(text: &mut String, at: usize, phase: &PhaseBox) {
         text.push_str(&format!("    p{at}c{{\"{}\"}}{}\n", label(&checkpoint.prompt, checkpoint.mark), class(checkpoint.mark)));
     }
     if phase.tasks.is_empty() && phase.gates.is_empty() && phase.checkpoint.is_none() {
-        // A subgraph without a node is not drawn.
+        // Mermaid does not draw an empty subgraph.
         text.push_str(&format!("    p{at}t0[\" \"]\n"));
     }
     for (from, to) in edges::within(phase) {
@@ -97,7 +97,7 @@ fn class(mark: Option<Mark>) -> String {
     mark.map(|mark| format!(":::{}", mark.class())).unwrap_or_default()
 }
 
-/// Everything that could mean something to Mermaid, Markdown or HTML, by its number.
+/// Escapes every character that could have a meaning in Mermaid, Markdown or HTML.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -110,7 +110,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// A comment ends with its line, and braces in it would be taken for settings.
+/// A comment ends at a line break, and Mermaid would read braces in it as settings.
 fn comment(text: &str) -> String {
     text.replace(['{', '}', '%'], "_")
 }

@@ -1,11 +1,11 @@
-//! Drawings of workflows and runs: phases in order, their tasks with what they need, gates, checkpoints, and where each stands.
+//! Diagrams of workflows and runs: phases, tasks and their dependencies, gates and checkpoints, with their states.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! | --- | --- |
-//! | `layers` | puts tasks into layers by their needs |
-//! | `state` | where each part of a run stands |
-//! | `edges` | what leads to what |
-//! | [`svg`], [`mermaid`], [`json`] | the drawings |
+//! | `layers` | assigns tasks to layers |
+//! | `state` | the state of each node in a run |
+//! | `edges` | the edges between nodes |
+//! | [`svg`], [`mermaid`], [`json`] | the output formats |
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 mod edges;
@@ -27,19 +27,18 @@ use lockgate_engine::run::Run;
 use lockgate_engine::spec::workflow::{Checkpoint, GapCheck, Gate, ItemSource, Phase, Task, Work, Workflow};
 use std::collections::BTreeMap;
 
-/// What stands for the finalization, after all phases.
+/// The id of the node for finalization, after all phases.
 const FINALIZATION: &str = "finalization";
 
-/// What is drawn. All its texts are neutral.
+/// A diagram. All its texts are safe to print to a terminal.
 #[derive(Clone, Debug)]
 pub struct Drawing {
-    /// What it is a drawing of.
+    /// The title.
     pub title: String,
-    /// The run, where it is a drawing of one.
+    /// The run, if the diagram shows one.
     pub run: Option<String>,
-    /// Where the run stands, and the word for it.
+    /// The status of the run.
     pub status: Option<RunStatus>,
-    /// The phases, in order.
     pub phases: Vec<PhaseBox>,
 }
 
@@ -49,7 +48,7 @@ pub struct PhaseBox {
     pub id: String,
     pub name: Option<String>,
     pub mark: Option<Mark>,
-    /// How often it was executed.
+    /// How many times it was executed.
     pub iteration: u32,
     pub tasks: Vec<TaskBox>,
     pub gates: Vec<GateBox>,
@@ -60,23 +59,23 @@ pub struct PhaseBox {
 #[derive(Clone, Debug)]
 pub struct TaskBox {
     pub id: String,
-    /// How it is written: its id, and what kind of task it is where that says something.
+    /// Its id and, where useful, its kind.
     pub label: String,
-    /// The tasks that it needs, by their places in the phase.
+    /// The indexes of the tasks that it needs.
     pub needs: Vec<usize>,
-    /// One more than the highest layer of what it needs.
+    /// One more than the highest layer that it needs.
     pub layer: usize,
     pub mark: Option<Mark>,
 }
 
-/// A gate, or the gap check before them.
+/// A gate, or the gap check before the gates.
 #[derive(Clone, Debug)]
 pub struct GateBox {
-    /// None for the gap check.
+    /// Absent for the gap check.
     pub id: Option<String>,
     pub label: String,
     pub mark: Option<Mark>,
-    /// The task that it follows, by its place in the phase; all of them when absent.
+    /// The index of the task that it follows, or `None` if it follows all of them.
     pub task: Option<usize>,
 }
 
@@ -84,11 +83,11 @@ pub struct GateBox {
 #[derive(Clone, Debug)]
 pub struct CheckpointBox {
     pub prompt: String,
-    /// Whether it is shown only under a condition.
+    /// Whether it opens only under a condition.
     pub conditional: bool,
     pub options: Vec<OptionBox>,
     pub mark: Option<Mark>,
-    /// What was chosen.
+    /// The label of the selected option.
     pub chosen: Option<String>,
 }
 
@@ -99,27 +98,27 @@ pub struct OptionBox {
     pub leads: OptionTarget,
 }
 
-/// Where choosing an option leads.
+/// The consequence of selecting an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionTarget {
-    /// On to the next phase.
+    /// Continue with the next phase.
     Next,
-    /// Back to the phase at this place.
+    /// Return to the phase with this index.
     Back(usize),
-    /// On, without the phases at these places.
+    /// Skip the phases with these indexes.
     Skip(Vec<usize>),
-    /// To the end of the run.
+    /// End the run.
     End,
 }
 
 impl Drawing {
-    /// A drawing of a workflow.
+    /// Creates the diagram of a workflow.
     pub fn of_workflow(workflow: &Workflow) -> Self {
         let phases = workflow.phases.iter().map(|phase| phase_box(phase, workflow)).chain(finalization(workflow)).collect();
         Self { title: text(&workflow.name), run: None, status: None, phases }
     }
 
-    /// A drawing of a run that is shown with this status.
+    /// Creates the diagram of a run with this status.
     pub fn of_run(run: &Run, status: RunStatus) -> Self {
         let mut drawing = Self::of_workflow(&run.workflow);
         let about = run.feature.as_deref().map(|feature| format!(" ({})", text(feature))).unwrap_or_default();
@@ -137,7 +136,7 @@ impl Drawing {
         drawing
     }
 
-    /// Where an option leads, in words.
+    /// Describes the consequence of an option.
     pub fn words(&self, leads: &OptionTarget) -> Option<String> {
         let id = |at: &usize| self.phases[*at].id.as_str();
         match leads {
@@ -149,12 +148,12 @@ impl Drawing {
     }
 }
 
-/// A text of the workflow. What is filled in when it runs is named without the signs that ask for it.
+/// A text of the workflow, with template variables shown as their names.
 fn text(text: &str) -> String {
     filled(text.trim(), &|_| None)
 }
 
-/// The same with what is known of a run filled in.
+/// A text with the known template variables of a run filled in.
 fn filled(text: &str, known: &dyn Fn(&str) -> Option<String>) -> String {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {
@@ -206,18 +205,18 @@ fn gate_box(gate: &Gate, workflow: &Workflow, places: &BTreeMap<&str, usize>) ->
     GateBox { id: Some(text(gate.id.as_str())), label: format!("gate {}", text(&gate_title(workflow, gate))), mark: None, task }
 }
 
-/// A task as it is written: agents, lists and scripts that name agents are told apart.
+/// The label of a task, which also identifies agents, lists and adaptive scripts.
 fn label(task: &Task, workflow: &Workflow) -> String {
     let id = task_title(workflow, task.id.as_str());
     let over = task.for_each.as_ref().map(|each| match &each.over {
         ItemSource::List(items) => format!(" × each of {}", items.len()),
         ItemSource::Var(name) => format!(" × each of vars.{name}"),
-        ItemSource::Script(_) => " × each that a script names".to_owned(),
+        ItemSource::Script(_) => " × each item from a script".to_owned(),
         ItemSource::Lines(path) => format!(" × each line of {path}"),
     });
     let over = over.unwrap_or_default();
     match &task.work {
-        Work::Adaptive(_) => format!("{id} → agents that its script names{over}"),
+        Work::Adaptive(_) => format!("{id} → agents chosen by its script{over}"),
         Work::Agent(work) => match work.agent.as_deref().filter(|agent| *agent != task.id.as_str()) {
             Some(agent) => format!("{id} (agent {agent}){over}"),
             None => format!("{id} (agent){over}"),
@@ -231,7 +230,7 @@ fn gap_label(check: &GapCheck) -> String {
     format!("gap check, else {}", check.on_failure.word().replace('_', " "))
 }
 
-/// What is made when all phases are done.
+/// The node for finalization, which runs after all phases.
 fn finalization(workflow: &Workflow) -> Option<PhaseBox> {
     let made = workflow.finalization.as_ref()?;
     let (tasks, gates) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Where each part of a run stands.
+//! The state of each node in a run.
 
 use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
 use crate::view::{PhaseStatus, RunStatus};
@@ -12,29 +12,26 @@ use lockgate_engine::spec::workflow::GapAction;
 use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
-/// Where something stands. In the order of what deserves a look: of several, the last one is shown.
+/// The state of a node, ordered by urgency: of several states, the last one is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// It is done.
     Done,
-    /// It was passed over.
+    /// It was skipped.
     Skipped,
-    /// Its turn has not come.
+    /// It has not started.
     Pending,
-    /// It is under way.
     Running,
     /// A person must answer.
     Asking,
-    /// It was cut off.
+    /// It was interrupted.
     Interrupted,
-    /// Somebody ended it.
+    /// It was aborted or cancelled.
     Ended,
-    /// It failed.
     Failed,
 }
 
 impl Mark {
-    /// The sign for it.
+    /// The symbol for the state.
     pub fn sign(self) -> char {
         match self {
             Self::Done => '✓',
@@ -47,7 +44,7 @@ impl Mark {
         }
     }
 
-    /// The word for it.
+    /// The name of the state.
     pub fn word(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -61,7 +58,7 @@ impl Mark {
         }
     }
 
-    /// The name of its class in drawings.
+    /// The CSS class in diagrams.
     pub(super) fn class(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -75,7 +72,7 @@ impl Mark {
         }
     }
 
-    /// The one for the status of a run.
+    /// The state for the status of a run.
     pub fn of_run(status: RunStatus) -> Self {
         match status {
             RunStatus::Complete => Self::Done,
@@ -88,7 +85,7 @@ impl Mark {
         }
     }
 
-    /// The one for the status of a phase.
+    /// The state for the status of a phase.
     pub fn of_phase(status: PhaseStatus) -> Self {
         match status {
             PhaseStatus::Pending => Self::Pending,
@@ -98,7 +95,7 @@ impl Mark {
         }
     }
 
-    /// Where a task stands.
+    /// The state of a task.
     pub fn of_task(state: &TaskState) -> Self {
         match state {
             TaskState::Waiting => Self::Pending,
@@ -111,12 +108,12 @@ impl Mark {
         }
     }
 
-    /// The same where nobody is there to go on with it.
+    /// Turns `Running` into `Interrupted` if no process drives the run.
     pub fn if_driven(self, driven: bool) -> Self {
         if self == Self::Running && !driven { Self::Interrupted } else { self }
     }
 
-    /// Where a gate stands.
+    /// The state of a gate.
     pub fn of_gate(state: &GateState) -> Self {
         match state {
             GateState::Waiting => Self::Pending,
@@ -128,12 +125,12 @@ impl Mark {
     }
 }
 
-/// How many of those that a task became stand where, in words.
+/// Counts the items of a fanned-out task by state.
 pub fn tally(marks: impl Iterator<Item = Mark>) -> Vec<String> {
     let mut counts: BTreeMap<Mark, usize> = BTreeMap::new();
     marks.for_each(|mark| *counts.entry(mark).or_default() += 1);
     let count = |marks: &[Mark]| marks.iter().filter_map(|mark| counts.get(mark)).sum::<usize>();
-    let mut told = vec![format!("{}/{} done", count(&[Mark::Done]), counts.values().sum::<usize>())];
+    let mut parts = vec![format!("{}/{} done", count(&[Mark::Done]), counts.values().sum::<usize>())];
     for (marks, word) in [
         (&[Mark::Running] as &[Mark], "running"),
         (&[Mark::Failed, Mark::Ended], "failed"),
@@ -143,13 +140,13 @@ pub fn tally(marks: impl Iterator<Item = Mark>) -> Vec<String> {
     ] {
         let count = count(marks);
         if count > 0 {
-            told.push(format!("{count} {word}"));
+            parts.push(format!("{count} {word}"));
         }
     }
-    told
+    parts
 }
 
-/// Where a gap check stands; `whole` says whether the tasks that it looks at are done.
+/// The state of a gap check. `whole` says whether the tasks that it checks are done.
 pub fn gap_mark(state: &GapState, whole: bool) -> Mark {
     match state {
         GapState::Waiting if whole => Mark::Running,
@@ -161,7 +158,7 @@ pub fn gap_mark(state: &GapState, whole: bool) -> Mark {
     }
 }
 
-/// Marks everything in the drawing of a run.
+/// Sets the states of all nodes in the diagram of a run.
 pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: RunStatus) {
     drawing.status = Some(status);
     for (at, (drawn, phase)) in drawing.phases.iter_mut().zip(&run.workflow.phases).enumerate() {
@@ -180,22 +177,22 @@ pub(super) fn mark(drawing: &mut Drawing, run: &Run, status: RunStatus) {
             mark_checkpoint(checkpoint, run, at, whole);
         }
     }
-    // What is made in the end stands after all phases.
+    // The node for finalization comes after all phases.
     if let Some(made) = drawing.phases.get_mut(run.workflow.phases.len()) {
         made.mark = Some(if run.finalized.is_some() { Mark::Done } else { Mark::Pending });
     }
 }
 
-/// Says how long the workstreams of a pipeline worked, and how many files they left behind.
+/// Adds the duration and the number of artifacts to completed workstreams of a pipeline.
 fn mark_completed(drawn: &mut PhaseBox, run: &Run) {
     let Some(known) = run.pipeline.as_deref() else { return };
     for task in drawn.tasks.iter_mut().filter(|task| task.mark == Some(Mark::Done)) {
         let worked = known.worked.get(task.id.as_str()).and_then(|worked| Some(worked.ended?.since(worked.began)));
         let time = worked.map(human_time::duration);
         let files = known.artifacts.get(task.id.as_str()).map(|paths| counted(paths.len(), "file"));
-        let told: Vec<String> = time.into_iter().chain(files).collect();
-        if !told.is_empty() {
-            task.label = format!("{} ({})", task.label, told.join("; "));
+        let details: Vec<String> = time.into_iter().chain(files).collect();
+        if !details.is_empty() {
+            task.label = format!("{} ({})", task.label, details.join("; "));
         }
     }
 }
@@ -211,7 +208,7 @@ fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
     for task in &mut drawn.tasks {
         task.mark = Some(tasks.get(&task.id).copied().unwrap_or(Mark::Pending));
     }
-    // The gap check stands before the gates.
+    // The gap check comes before the gates.
     let gap = (drawn.gates.len() > current.gates.len()).then(|| gap_mark(&current.gap.state, current.tasks_done()));
     let marks = gap.into_iter().chain(current.gates.iter().map(|gate| Mark::of_gate(&gate.state)));
     for (gate, mark) in drawn.gates.iter_mut().zip(marks) {
@@ -219,7 +216,7 @@ fn mark_current(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
     }
 }
 
-/// Draws what tasks became: how many items of a list stand where, and the agents that a script or a gap check named.
+/// Adds the items of fanned-out tasks, and agents that a script or a gap check started.
 fn fan_out(drawn: &mut PhaseBox, current: &PhaseRun, driven: bool) {
     for task in &mut drawn.tasks {
         let items = current.tasks.iter().filter(|item| item.item.is_some() && sanitize::line(item.task.as_str()) == task.id);
@@ -244,7 +241,7 @@ fn mark_checkpoint(checkpoint: &mut CheckpointBox, run: &Run, at: usize, whole: 
     let current = run.current.as_ref().filter(|current| current.id == *phase);
     let asks = run.open_holds().iter().any(|hold| hold.kind == HoldKind::Checkpoint && hold.scope.phase() == Some(phase));
     let decided = run.decisions.iter().rev().find(|decision| match current {
-        // An earlier execution of the phase has its own answer.
+        // A decision in an earlier execution of the phase does not count.
         Some(current) => current.checkpoint.hold.as_ref() == Some(&decision.hold),
         None => whole == Mark::Done && decision.checkpoint && decision.phase.as_ref() == Some(phase),
     });

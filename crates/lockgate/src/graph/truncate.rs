@@ -1,4 +1,4 @@
-//! Text cut to a width.
+//! Truncates text to a display width.
 
 use unicode_width::UnicodeWidthStr;
 

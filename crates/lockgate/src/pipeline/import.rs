@@ -1,4 +1,4 @@
-//! Importing a pipeline: a run from the state file that another tool wrote. What the file says is done never runs again.
+//! Importing a pipeline from a state file that another tool wrote. Workstreams that are done in the file never run again.
 
 use super::check::not_json;
 use super::{ExistingRun, PutAside, reserve};
@@ -25,61 +25,61 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What importing a state file is, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const IMPORT: &str = "import a state file";
 
-/// How a state file is imported.
+/// Options for importing a state file.
 #[derive(Clone, Debug, Default)]
 pub struct Import {
-    /// The state file.
+    /// The path of the state file.
     pub file: PathBuf,
-    /// Whether the run takes the place of another run of the same pipeline; its state file is put aside.
+    /// Whether to replace an existing run of the same pipeline. Its state file is archived.
     pub replace: bool,
-    /// The agent that does what remains, whatever else is configured.
+    /// The agent for the remaining work. Overrides the configuration.
     pub agent: Option<String>,
 }
 
-/// A state file that was read.
+/// A parsed state file.
 pub struct ImportedFile {
     text: String,
     state: StateFile,
     prd: String,
-    /// What was read leniently: how the file differs from its format.
+    /// Deviations from the format that the parser tolerated.
     pub leniencies: Vec<String>,
 }
 
-/// The EXECUTION-SPEC that says what remains to be done.
+/// The EXECUTION-SPEC that defines the remaining work.
 pub enum SpecFile {
-    /// It is in this file.
+    /// The path of the file.
     At(PathBuf),
-    /// The state file names this one, and it is not there.
+    /// The state file names this path, but the file does not exist.
     Missing(String),
-    /// None is named.
+    /// The state file names none.
     None,
 }
 
-/// A run that was made from a state file.
+/// The result of importing a state file.
 #[derive(Debug)]
 pub struct ImportedRun {
-    /// The run, which rests until somebody resumes it.
+    /// The run, which is parked until someone resumes it.
     pub run: Run,
-    /// What it is known by.
+    /// The id of the pipeline.
     pub prd: String,
-    /// Where the file says that it is.
+    /// The status according to the state file.
     pub status: Lifecycle,
-    /// The EXECUTION-SPEC that says what remains to be done.
+    /// The path of the EXECUTION-SPEC that defines the remaining work.
     pub spec: Option<String>,
-    /// Whether agents are given the file itself, because no EXECUTION-SPEC says what remains to be done.
+    /// Whether agents get the state file as their prompt, because there is no EXECUTION-SPEC.
     pub without_spec: bool,
-    /// Gates that the file has as pending and that no command decides; a person is asked in the end.
+    /// Pending gates without a command. A person decides them at the end.
     pub left_to_a_person: Vec<String>,
-    /// What people should know about an earlier run.
+    /// Notes about an earlier run, to show to people.
     pub notes: Vec<String>,
-    /// What was put aside to make room for its state file.
+    /// Files that were moved aside to make room for the state file.
     pub moved_aside: PutAside,
 }
 
-/// The same for programs.
+/// An imported run, as JSON.
 #[derive(Clone, Debug, Serialize)]
 #[expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 pub struct ImportedView {
@@ -92,7 +92,7 @@ pub struct ImportedView {
 }
 
 impl ImportedFile {
-    /// Reads a state file, also where it differs from its format.
+    /// Reads a state file, tolerating deviations from its format.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = workflow_file::text(path)?;
         let (state, leniencies) = lenient(&text).map_err(|error| not_json(path, &text, &error))?;
@@ -100,7 +100,7 @@ impl ImportedFile {
         Ok(Self { text, state, prd, leniencies })
     }
 
-    /// The EXECUTION-SPEC that the file names, looked up from the root and from the directory of the file.
+    /// Finds the EXECUTION-SPEC that the file names, relative to the root or to the file.
     pub fn spec(&self, project: &Project, path: &Path) -> SpecFile {
         let Some(named) = &self.state.spec else { return SpecFile::None };
         let next_to_it = path.parent().map(|directory| directory.join(named));
@@ -110,9 +110,9 @@ impl ImportedFile {
 }
 
 impl Project {
-    /// Makes a run from a state file. `spec` is the EXECUTION-SPEC that says what remains to be done, already read. What the file says is
-    /// done is never done or checked again, so importing it is worth as much as many answers: it is not for tasks, and only a person
-    /// replaces a run.
+    /// Creates a run from a state file. `spec` is the EXECUTION-SPEC that defines the remaining work. Work that is done in the
+    /// file is never repeated or checked, so an import has the weight of many answers: a task may not import, and only a person
+    /// may replace a run.
     pub async fn import(
         &self,
         import: &Import,
@@ -140,8 +140,8 @@ impl Project {
         let (mut lock, mut notes) = (None, Vec::new());
         if let Some(pipeline) = &workflow.pipeline {
             let existing = if import.replace { ExistingRun::Archive } else { ExistingRun::Import(import.file.clone()) };
-            let (taken, told) = reserve(self, pipeline, existing).await?;
-            (lock, notes) = (Some(taken), told);
+            let (taken, noted) = reserve(self, pipeline, existing).await?;
+            (lock, notes) = (Some(taken), noted);
         }
         let (status, without_spec) =
             (state.status, spec.is_none() && !(state.pending.is_empty() && state.in_progress.is_empty()));
@@ -155,7 +155,7 @@ impl Project {
         prepared.values.push((imported.file.digest, text.into_bytes()));
         prepared.create.created.origin = Origin::Imported(Box::new(imported));
         if spec.is_none() {
-            // The state file changes with the run, and does not define it.
+            // The state file is derived from the run and does not define it.
             prepared.create.created.files.clear();
         }
         self.root.prepare_run(&prepared.create.created.run)?;
@@ -166,11 +166,11 @@ impl Project {
     }
 }
 
-/// What the pipeline is known by: as the file says it, else as it is called.
+/// The id of the pipeline, from the file's contents or its name.
 fn known_by(state: &StateFile, path: &Path) -> Result<String, Error> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).filter(|stem| is_plain(stem));
     state.prd.clone().or(stem).ok_or_else(|| {
-        Error::new(Code::InvalidStateFile, format!("{} does not say what it is about", path.display()))
+        Error::new(Code::InvalidStateFile, format!("{} does not identify its pipeline", path.display()))
             .help("give it a `prd` of letters, digits, `-`, `_` and `.`, such as PRD-009")
     })
 }
@@ -180,23 +180,23 @@ fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.len() <= 64 && id.starts_with(|first: char| first.is_ascii_alphanumeric()) && id.chars().all(allowed)
 }
 
-/// The EXECUTION-SPEC of the same pipeline.
+/// Checks that the EXECUTION-SPEC belongs to the same pipeline.
 fn of_spec(mut file: WorkflowFile, prd: &str, state_file: &Path) -> Result<(WorkflowFile, Workflow), Error> {
     let Some(workflow) = file.workflow.take().filter(|workflow| workflow.pipeline.is_some()) else {
         let path = file.path.display();
-        let message = format!("{path} is no valid EXECUTION-SPEC: {}", workflow_file::summary(&file.problems));
+        let message = format!("{path} is not a valid EXECUTION-SPEC: {}", workflow_file::summary(&file.problems));
         let validate = lockgate(["validate", &file.path.to_string_lossy()]);
-        return Err(Error::new(Code::InvalidWorkflow, message).help(format!("`{validate}` says what is wrong")));
+        return Err(Error::new(Code::InvalidWorkflow, message).help(format!("list its problems with `{validate}`")));
     };
     let about = workflow.pipeline.as_ref().map(|pipeline| pipeline.prd.clone()).unwrap_or_default();
     if about == prd {
         return Ok((file, workflow));
     }
-    let message = format!("{} is about {prd}, and the EXECUTION-SPEC about {about}", state_file.display());
-    Err(Error::new(Code::InvalidUsage, message).help("name the EXECUTION-SPEC of the same pipeline"))
+    let message = format!("{} is for {prd}, but the EXECUTION-SPEC is for {about}", state_file.display());
+    Err(Error::new(Code::InvalidUsage, message).help("pass the EXECUTION-SPEC of the same pipeline"))
 }
 
-/// What the file says is still to be done must be something that can be.
+/// Refuses unfinished workstreams that the workflow does not define.
 fn refuse_unknown(workflow: &Workflow, state: &StateFile, file: &Path) -> Result<(), Error> {
     let Some(pipeline) = &workflow.pipeline else { return Ok(()) };
     let known = |id: &str| pipeline.phase_of(id).is_some() || pipeline.deferred.iter().any(|deferred| deferred.as_str() == id);
@@ -206,9 +206,10 @@ fn refuse_unknown(workflow: &Workflow, state: &StateFile, file: &Path) -> Result
         return Ok(());
     }
     let (unknown, file) = (unknown.join(", "), file.display());
-    let message = format!("{file} has workstreams as not done that nothing here can do: {unknown}");
-    Err(Error::new(Code::InvalidStateFile, message)
-        .help("name the EXECUTION-SPEC that has them, or change the file; without one, their ids have letters, digits, - and _"))
+    let message = format!("{file} has unfinished workstreams that are not defined: {unknown}");
+    Err(Error::new(Code::InvalidStateFile, message).help(
+        "pass the EXECUTION-SPEC that defines them, or edit the file; without one, ids may contain letters, digits, - and _",
+    ))
 }
 
 fn without_spec(path: &Path, text: &str) -> WorkflowFile {
@@ -223,7 +224,7 @@ fn without_spec(path: &Path, text: &str) -> WorkflowFile {
     }
 }
 
-/// A pipeline of which only the state file is known: one phase, in which agents do what is not done.
+/// A pipeline without an EXECUTION-SPEC: a single phase in which agents do the unfinished workstreams.
 fn alone(state: &StateFile, prd: &str, text: &str) -> Workflow {
     let title = state.title.clone().unwrap_or_else(|| prd.to_owned());
     let all = state.completed.iter().chain(&state.in_progress).chain(&state.pending);
@@ -233,7 +234,7 @@ fn alone(state: &StateFile, prd: &str, text: &str) -> Workflow {
             Work::Pass
         } else {
             let prompt = format!(
-                "Do workstream {id} of {prd} ({title}). All that is known of it is what the pipeline's state file says:\n\n{text}\n"
+                "Do workstream {id} of {prd} ({title}). The only description of it is the pipeline's state file:\n\n{text}\n"
             );
             Work::Agent(Box::new(AgentWork { prompt: Prompt::Document(prompt), ..AgentWork::default() }))
         };

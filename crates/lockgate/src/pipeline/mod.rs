@@ -1,4 +1,4 @@
-//! Pipelines: how they start, continue and are imported, their reviews and state files, and what they look like.
+//! Pipelines: starting, resuming and importing them, their reviews, state files and views.
 
 mod check;
 mod import;
@@ -18,7 +18,7 @@ pub use view::{ErrorView, GateStatus, GateView, PipelinePhaseView, PipelineView,
 
 use lockgate_engine::spec::workflow::{Gate, Workflow};
 
-/// What people call a task: workstreams also have names.
+/// The title of a task. Workstreams have names in addition to their ids.
 pub fn task_title(workflow: &Workflow, task: &str) -> String {
     let workstream = workflow.pipeline.as_ref().and_then(|pipeline| pipeline.workstream(task));
     match workstream.map(|workstream| workstream.name.as_str()).filter(|name| !name.is_empty() && *name != task) {
@@ -27,7 +27,7 @@ pub fn task_title(workflow: &Workflow, task: &str) -> String {
     }
 }
 
-/// What people call a gate: those of pipelines have titles, as in the state file.
+/// The title of a gate. Gates of pipelines are titled as in the state file.
 pub fn gate_title(workflow: &Workflow, gate: &Gate) -> String {
     if workflow.pipeline.is_some() { gate.title().to_owned() } else { gate.id.to_string() }
 }

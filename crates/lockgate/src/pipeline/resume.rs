@@ -1,4 +1,4 @@
-//! Resuming a pipeline: where it is, what must be known first, and what a caller chose.
+//! Resuming a pipeline: its situation, and the choice that the caller must make.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -17,39 +17,39 @@ use lockgate_formats::pipeline::document::{Document, document};
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::projection::runs_of;
 
-/// What a caller says about a pipeline that is resumed.
+/// The caller's choice of how to resume a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeFlagRequired {
-    /// What failed is fixed.
+    /// The cause of the failure is fixed.
     Fixed,
-    /// It continues where it was: past the gate that it waits at, and interrupted tasks run again.
+    /// Continue past the open gate, and rerun interrupted tasks.
     Continue,
-    /// Its current phase runs again from the start.
+    /// Restart the current phase.
     Restart,
 }
 
-/// Where a pipeline is that is about to be resumed, as its state file says.
+/// The situation of a pipeline before it is resumed, according to its state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Situation {
-    /// It starts or continues without a choice.
+    /// It can start or continue without a choice.
     Ready,
-    /// Something failed, and somebody must say that it is fixed.
+    /// It failed, and the caller must confirm that the cause is fixed.
     Failed {
-        /// What failed, where, and why.
+        /// What failed, where and why.
         what: String,
     },
     /// It is paused after a phase.
     Paused {
         /// The last gate that passed.
         last_gate: Option<String>,
-        /// The number of the phase, counted from 1.
+        /// The number of the phase, from 1.
         phase: u32,
-        /// Whether all that is known is the imported file. The run has no open hold then, and somebody must say that it continues.
+        /// Whether only the imported file is known. The run then has no open hold, and the caller must choose to continue.
         imported: bool,
     },
-    /// Workstreams were interrupted, and somebody must say how they continue.
+    /// Workstreams were interrupted, and the caller must choose how to continue.
     Interrupted {
-        /// Which, and how that is known.
+        /// Which ones, and how that is known.
         what: String,
     },
 }
@@ -57,27 +57,27 @@ pub enum Situation {
 /// A pipeline that is about to be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineResume {
-    /// What it is known by.
+    /// The id of the pipeline.
     pub prd: String,
-    /// How it ended, where a person aborted or cancelled it. What was asked then is asked again.
+    /// The final status, if a person aborted or cancelled it. Its last question is asked again.
     pub ended: Option<Status>,
-    /// Where it is.
+    /// The situation that decides which choices are possible.
     pub situation: Situation,
-    /// A newer run of the same pipeline, which the state file follows instead.
+    /// A newer run of the same pipeline, which owns the state file.
     pub newer_run: Option<RunId>,
-    /// The number of the first phase that is not complete, counted from 1.
+    /// The number of the first incomplete phase, from 1.
     pub phase: usize,
-    /// The workstreams that are complete.
+    /// The completed workstreams.
     pub completed: Vec<String>,
-    /// The workstreams that are not.
+    /// The remaining workstreams.
     pub remaining: Vec<String>,
     /// The phase whose checkpoint was answered with abort.
     aborted_at: Option<PhaseId>,
 }
 
 impl Project {
-    /// What must be known before a pipeline is resumed; nothing where the run is not a pipeline. It is an error where the pipeline is
-    /// complete, is driven by another process, or waits for a review, and where the caller may not resume it.
+    /// Determines what must be decided before a pipeline is resumed. Returns `None` if the run is not a pipeline. Fails if the
+    /// pipeline is complete, driven by another process or waiting for a review, or if the caller may not resume it.
     pub async fn pipeline_resume(&self, run: &Run, caller: &Caller) -> Result<Option<PipelineResume>, Error> {
         let (Some(pipeline), Some(document)) = (run.workflow.pipeline.as_deref(), document(run, None)) else {
             return Ok(None);
@@ -120,14 +120,14 @@ fn already_complete(prd: &str, run: &Run) -> Error {
         .help(format!("see what it did with `{}`; {new}", lockgate(["log", prd])))
 }
 
-/// The phase whose checkpoint a person answered with abort, where that ended the pipeline.
+/// The phase whose checkpoint a person answered with abort, if that ended the pipeline.
 fn aborted_at(run: &Run) -> Option<&PhaseId> {
     let last = run.decisions.last().filter(|_| run.end == Some(End::Aborted))?;
     let phase = run.current.as_ref().map(|phase| &phase.id);
     last.phase.as_ref().filter(|at| last.checkpoint && last.task.is_none() && Some(*at) == phase)
 }
 
-/// The number of the first phase that is not complete, and the workstreams that are complete and that are not.
+/// The number of the first incomplete phase, and the completed and remaining workstreams.
 fn progress(pipeline: &Pipeline, document: &Document) -> (usize, Vec<String>, Vec<String>) {
     let open = |workstream: &str| document.pending.iter().chain(&document.in_progress).any(|known| known == workstream);
     let first = pipeline.phases.iter().position(|phase| phase.workstreams.iter().any(|id| open(id.as_str())));
@@ -152,18 +152,16 @@ impl Situation {
                 let at_work = document.in_progress.join(", ");
                 let what = match imported {
                     true => {
-                        format!(
-                            "the file that {prd} was imported from says that {at_work} is at work, and nothing here drives it"
-                        )
+                        format!("according to its imported file, {prd} is working on {at_work}, but no process here drives it")
                     }
-                    false => format!("{prd} was at work on {at_work} when the process that drove it ({}) died", run.driver),
+                    false => format!("{prd} was working on {at_work} when the process that drove it ({}) died", run.driver),
                 };
                 Self::Interrupted { what }
             }
         }
     }
 
-    /// Whether nothing happens before a caller has chosen.
+    /// Whether the caller must make a choice.
     pub fn needs_choice(&self) -> bool {
         match self {
             Self::Ready | Self::Paused { imported: false, .. } => false,
@@ -183,7 +181,7 @@ fn failure(prd: &str, document: &Document) -> String {
 }
 
 impl PipelineResume {
-    /// Adds to a resume what a choice means here; an error where a choice is missing.
+    /// Applies the caller's choice to `resume`. Fails if a required choice is missing.
     pub fn settle(&self, resume: &mut Resume) -> Result<(), Error> {
         let Some(choice) = resume.pipeline else {
             return if self.situation.needs_choice() { Err(self.undecided()) } else { Ok(()) };
@@ -202,7 +200,7 @@ impl PipelineResume {
             }
             (Situation::Failed { .. } | Situation::Paused { .. }, ResumeFlagRequired::Fixed | ResumeFlagRequired::Continue) => {}
         }
-        // The checkpoint that was answered with abort is opened again, so it is answered in advance.
+        // The aborted checkpoint opens again, so its answer is preset.
         if let Some(phase) = self.aborted_at.as_ref().filter(|_| resume.approve) {
             let answer = PresetAnswer { selector: phase.to_string(), option: option::CONTINUE.to_owned(), feedback: None };
             resume.answers.push(answer);
@@ -210,25 +208,28 @@ impl PipelineResume {
         Ok(())
     }
 
-    /// The error for a choice that is missing.
+    /// The error for a missing choice.
     fn undecided(&self) -> Error {
         let prd = &self.prd;
         match &self.situation {
-            Situation::Failed { what } => Error::new(Code::ResumeFlagRequired, format!("{what}; nobody said that it is mended"))
-                .help(format!("mend it, then go on with `{}`", resume_command(prd, ["--fixed"]))),
-            Situation::Interrupted { what } => Error::new(Code::ResumeFlagRequired, format!("{what}; nobody said how to go on"))
+            Situation::Failed { what } => {
+                Error::new(Code::ResumeFlagRequired, format!("{what}; confirm that the cause is fixed"))
+                    .help(format!("fix it, then continue with `{}`", resume_command(prd, ["--fixed"])))
+            }
+            Situation::Interrupted { what } => Error::new(Code::ResumeFlagRequired, format!("{what}; choose how to continue"))
                 .help(format!(
-                    "run again only what was cut off: `{}`; run its phase again: `{}`",
+                    "rerun only the interrupted tasks with `{}`, or the whole phase with `{}`",
                     resume_command(prd, ["--continue"]),
                     resume_command(prd, ["--restart"])
                 )),
             Situation::Paused { phase, .. } => {
-                let message =
-                    format!("the file that {prd} was imported from rests after phase {phase}; nobody said that it goes on");
+                let message = format!(
+                    "according to its imported file, {prd} is paused after phase {phase}; confirm that it should continue"
+                );
                 Error::new(Code::ResumeFlagRequired, message)
-                    .help(format!("let it go on with `{}`", resume_command(prd, ["--continue"])))
+                    .help(format!("continue with `{}`", resume_command(prd, ["--continue"])))
             }
-            Situation::Ready => Error::new(Code::ResumeFlagRequired, format!("nobody said how {prd} goes on")),
+            Situation::Ready => Error::new(Code::ResumeFlagRequired, format!("choose how to continue {prd}")),
         }
     }
 }

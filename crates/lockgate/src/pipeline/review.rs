@@ -1,4 +1,4 @@
-//! What a review of a pipeline came to, and notes about its work.
+//! Reviews of a pipeline, and notes about its work.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -11,24 +11,24 @@ use lockgate_engine::spec::workflow::Gate;
 use lockgate_runner::driver::submit;
 use std::path::{Component, Path};
 
-/// What overriding a review is, as it completes "may not …".
+/// The action, as it completes "may not …".
 pub const OVERRIDE_REVIEW: &str = "override a review";
 
-/// A review as it was recorded.
+/// A recorded review.
 #[derive(Clone, Debug)]
 pub struct Reviewed {
-    /// The run with the review.
+    /// The run, including the review.
     pub run: Run,
-    /// The review, with its number.
+    /// The review, with its attempt number.
     pub review: Review,
 }
 
 impl Project {
-    /// Files what a review of a pipeline came to. Its findings are a file under the root.
+    /// Records a review of a pipeline. Its findings must be a file inside the root.
     pub async fn review(&self, run: &RunId, review: Review, caller: Caller) -> Result<Reviewed, Error> {
         if review.verdict != Verdict::ShipWithGates && !review.gates.is_empty() {
             return Err(
-                Error::new(Code::InvalidUsage, "only the verdict ship_with_gates asks for gates").help("leave out the gates")
+                Error::new(Code::InvalidUsage, "only the verdict ship_with_gates can have gates").help("leave out the gates")
             );
         }
         let is_inside =
@@ -36,7 +36,7 @@ impl Project {
         if let Some(findings) = &review.findings
             && !(is_inside(findings) && self.root.dir().join(findings).is_file())
         {
-            return Err(Error::new(Code::UnreadableFile, format!("there is no file {findings:?} with findings under the root")));
+            return Err(Error::new(Code::UnreadableFile, format!("no file {findings:?} with findings inside the root")));
         }
         let filed = review.clone();
         let wish = CommandKind::Pipeline(Box::new(PipelineCommand::Review(review)));
@@ -52,7 +52,7 @@ impl Project {
     /// Adds notes to a pipeline.
     pub async fn note(&self, run: &RunId, notes: Notes, caller: Caller) -> Result<Run, Error> {
         if notes.is_empty() || notes.cleanup_done.iter().any(|text| text.trim().is_empty()) {
-            return Err(Error::new(Code::InvalidUsage, "there is nothing to note"));
+            return Err(Error::new(Code::InvalidUsage, "the note is empty"));
         }
         let wish = CommandKind::Pipeline(Box::new(PipelineCommand::Note(notes)));
         match submit(&self.runtime, run, caller.clone(), wish).await {
@@ -62,7 +62,8 @@ impl Project {
     }
 }
 
-/// A gate that a review asks for: a name of letters, digits, `-` and `_`, and a command. Nothing where they are not.
+/// Creates a gate that a review requires. Returns `None` unless the name consists of letters, digits, `-` and `_`, and the
+/// command is not empty.
 pub fn review_gate(name: &str, command: &str) -> Option<Gate> {
     let (name, command) = (name.trim(), command.trim());
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);

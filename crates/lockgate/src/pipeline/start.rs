@@ -1,4 +1,4 @@
-//! Beginning a pipeline: its settings, and room for its state file.
+//! Starting a pipeline: applying its settings, and checking for existing runs and state files.
 
 use crate::code::Code;
 use crate::error::Error;
@@ -15,10 +15,10 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The phase in which the command runs that a pipeline ends with.
+/// The phase that runs the command configured as `on_complete`.
 const ON_COMPLETE: &str = "on-complete";
 
-/// The workflow with what the settings say of pipelines, where it is one.
+/// Applies the project's pipeline settings, if the workflow is a pipeline.
 pub fn with_settings(workflow: Workflow, config: &Config) -> Workflow {
     let mut workflow = workflow;
     with_gate_commands(&mut workflow, &config.pipelines.gates);
@@ -28,7 +28,7 @@ pub fn with_settings(workflow: Workflow, config: &Config) -> Workflow {
     if let (None, Some(folder)) = (&pipeline.state_file, &settings.dir) {
         pipeline.state_file = Some(format!("{}/{}.json", folder.trim_end_matches('/'), pipeline.prd));
     }
-    // What was left to a person is asked of one, whatever the settings say.
+    // Manual gates require a person, so they disable automatic continuation.
     let automatic = (settings.auto_continue && pipeline.manual_gates.is_empty()).then(Automatic::default);
     let command = pipeline.on_complete.clone().or_else(|| settings.on_complete.clone());
     workflow.policy.checkpoint = workflow.policy.checkpoint.take().or(automatic);
@@ -39,18 +39,18 @@ pub fn with_settings(workflow: Workflow, config: &Config) -> Workflow {
     workflow
 }
 
-/// How room is made for a new run of a pipeline.
+/// How to treat an existing run or state file of the same pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExistingRun {
-    /// There must be none yet.
+    /// Fail if there is one.
     Refuse,
-    /// What is there is kept aside.
+    /// Archive it.
     Archive,
-    /// There must be no run yet, and no state file but this one, which the run is made from.
+    /// Fail if there is a run, or a state file other than this one, which is being imported.
     Import(PathBuf),
 }
 
-/// Keeps others from beginning a run of the same pipeline, until it is dropped.
+/// Prevents other processes from starting the same pipeline until it is dropped.
 #[derive(Debug)]
 pub struct PipelineLock {
     _lock: File,
@@ -67,29 +67,29 @@ impl PipelineLock {
     }
 }
 
-/// Makes room for a new run of a pipeline: there is one run and one state file of each, unless a new one is asked for. Gives a
-/// lock to keep until the run exists, and what people should know.
+/// Checks for an existing run or state file of a pipeline, and archives it on request. Returns a lock to hold until the new run
+/// is recorded, and notes to show to people.
 pub async fn reserve(
     project: &Project,
     pipeline: &Pipeline,
     existing: ExistingRun,
 ) -> Result<(PipelineLock, Vec<String>), Error> {
     let pipeline_lock = PipelineLock::take(project, &pipeline.prd).map_err(|error| {
-        let message = format!("it cannot be made sure that nobody else begins {} now: {error}", pipeline.prd);
-        Error::new(Code::UnreadableFile, message).help("see to it that the folder `.lockgate` can be written to")
+        let message = format!("cannot lock {} against concurrent starts: {error}", pipeline.prd);
+        Error::new(Code::UnreadableFile, message).help("make the directory `.lockgate` writable")
     })?;
     let notes = check_existing(project, pipeline, existing).await?;
     Ok((pipeline_lock, notes))
 }
 
-/// Gives what people should know about what became of an earlier run.
+/// Returns notes about an earlier run, to show to people.
 async fn check_existing(project: &Project, pipeline: &Pipeline, existing: ExistingRun) -> Result<Vec<String>, Error> {
     let prd = &pipeline.prd;
     let runs = runs_of(project.store(), prd).await?;
     if let Some(driven) = runs.iter().find(|run| run.driven) {
         let message = format!("run {} of {prd} is being driven by another process", driven.row.run);
         return Err(Error::new(Code::DrivenElsewhere, message).help(format!(
-            "look at it with `{}`, or end it first with `{}`",
+            "see its state with `{}`, or cancel it first with `{}`",
             lockgate(["status", prd]),
             lockgate(["cancel", driven.row.run.as_str()])
         )));
@@ -100,25 +100,27 @@ async fn check_existing(project: &Project, pipeline: &Pipeline, existing: Existi
         let open = |run: &&ListedRun| run.row.status.known().is_some_and(Status::is_unfinished);
         if let Some(open) = runs.iter().find(open) {
             let (run, status) = (&open.row.run, &open.row.status);
-            notes.push(format!("run {run} of {prd} is {status} and has no state file any more; `lockgate cancel {run}` ends it"));
+            notes.push(format!(
+                "run {run} of {prd} is {status} and no longer has a state file; cancel it with `lockgate cancel {run}`"
+            ));
         }
         if let Some(kept) = archive(&project.root, pipeline, project.runtime.clock.now())? {
-            notes.push(format!("the state file of the run before is kept as {}", kept.display()));
+            notes.push(format!("the state file of the previous run is kept as {}", kept.display()));
         }
         return Ok(notes);
     }
-    let again = format!("begin a new one, which keeps the old file aside; go on with `{}`", resume_command(prd, []));
+    let again = format!("continue it with `{}`, or start a new run, which archives the old state file", resume_command(prd, []));
     if let Some(run) = runs.first() {
-        let message = format!("{prd} has a run already: {}, which is {}", run.row.run, run.row.status);
+        let message = format!("{prd} already has a run: {}, which is {}", run.row.run, run.row.status);
         return Err(Error::new(Code::PipelineExists, message).help(again));
     }
     match file {
         Some(file) if matches!(&existing, ExistingRun::Import(same) if is_same(&file, same)) => Ok(Vec::new()),
         None => Ok(Vec::new()),
         Some(file) => {
-            let message = format!("{prd} has a state file already, of a run that is not kept here: {}", file.display());
+            let message = format!("{prd} already has a state file, from a run that is not in this project: {}", file.display());
             let import = lockgate(["pipeline", "import", &file.to_string_lossy()]);
-            let import = format!("make a run of it with `{import}`, or begin anew");
+            let import = format!("import it with `{import}`, or start a new run");
             Err(Error::new(Code::PipelineExists, message).help(import))
         }
     }

@@ -1,4 +1,4 @@
-//! What people see of a pipeline: phases, workstreams side by side with their state and time, gates, artifacts.
+//! A view of a pipeline: phases, workstreams, gates and artifacts.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 use lockgate_engine::id::TaskId;
@@ -14,22 +14,22 @@ use lockgate_runner::projection::StateFile;
 use lockgate_runner::root::{Root, Step};
 use serde::Serialize;
 
-/// A pipeline as it stands.
+/// A pipeline and its current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct PipelineView {
     pub prd: String,
     pub title: String,
-    /// As its state file says it.
+    /// The status in the state file.
     pub status: Lifecycle,
     pub current_phase: u32,
-    /// The state file.
+    /// The path of the state file.
     pub file: String,
     pub phases: Vec<PipelinePhaseView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<ReviewView>,
-    /// Whether it waits for a review that lets it begin.
+    /// Whether it starts only after a review permits it.
     pub waits_for_review: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct PipelinePhaseView {
     pub number: usize,
     pub name: String,
     pub workstreams: Vec<WorkstreamView>,
-    /// The gates of the phase itself.
+    /// Gates of the phase itself.
     pub gates: Vec<GateView>,
 }
 
@@ -63,14 +63,14 @@ pub struct WorkstreamView {
 pub enum WorkstreamStatus {
     Completed,
     InProgress,
-    /// It is in progress, and no process continues with it.
+    /// It is in progress, but no process drives it.
     Interrupted,
     Pending,
     Failed,
 }
 
 impl WorkstreamStatus {
-    /// What people read.
+    /// The words that people read.
     pub fn words(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -87,19 +87,19 @@ impl WorkstreamStatus {
 #[serde(rename_all = "snake_case")]
 pub enum GateStatus {
     Running,
-    /// It runs as far as the history says, and no process watches it.
+    /// It is running according to the history, but no process drives it.
     Interrupted,
     Failed,
     Waived,
     Passed,
     Pending,
-    /// A person checks it; no program does.
+    /// A person decides it, not a command.
     #[serde(rename = "manual")]
     Manual,
 }
 
 impl GateStatus {
-    /// What people read.
+    /// The words that people read.
     pub fn words(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -121,7 +121,7 @@ pub struct GateView {
     pub attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The file with all that its last attempt printed.
+    /// The log of the last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
@@ -151,7 +151,7 @@ pub struct ReviewView {
 }
 
 impl PipelineView {
-    /// What `resume` needs to hear where the pipeline stands so.
+    /// The flag that `resume` needs in this state.
     pub fn resume_flag(&self) -> &'static str {
         match self.status {
             Lifecycle::Paused | Lifecycle::InProgress => " --continue",
@@ -160,7 +160,7 @@ impl PipelineView {
         }
     }
 
-    /// A pipeline; nothing where the run is none.
+    /// Creates the view. Returns `None` if the run is not a pipeline.
     pub fn of(run: &Run, root: &Root, driven: bool) -> Option<Self> {
         let (pipeline, known) = run.pipeline()?;
         let shown = root.dir().to_string_lossy();
@@ -201,7 +201,7 @@ struct Look<'a> {
     pipeline: &'a Pipeline,
     document: &'a Document,
     root: &'a Root,
-    /// Whether somebody goes on with what is under way.
+    /// Whether a process drives the run.
     driven: bool,
 }
 
@@ -243,10 +243,10 @@ impl Look<'_> {
         }
     }
 
-    /// The gates of a workstream, or those of the phase itself; those that nobody runs come last.
+    /// The gates of a workstream, or of the phase itself. Manual gates come last.
     fn gates(&self, phase: &Phase, said: &PipelinePhase, workstream: Option<&str>) -> Vec<GateView> {
         let current = self.run.current.as_ref().filter(|current| current.id == phase.id);
-        // Until it moves, an imported pipeline has what its file says, which may name a gate without its workstream.
+        // Until it is resumed, an imported pipeline shows the gates of its file, which may name a gate without its workstream.
         let unmoved = self.run.pipeline.as_deref().filter(|known| known.imported.is_some() && !known.moved);
         let passed = |title: &str, of: Option<&TaskId>| match unmoved {
             Some(known) => known.had_passed(title, of, &said.workstreams),

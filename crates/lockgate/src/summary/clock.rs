@@ -1,4 +1,4 @@
-//! How long a run took, and how long of that it waited for people or lay still.
+//! Measures how long a run took, waited for people, and was idle.
 
 use lockgate_engine::id::HoldId;
 use lockgate_engine::time::Timestamp;
@@ -6,7 +6,7 @@ use lockgate_runner::notifications::{Answer, Kind, Retry, RunEnd, StepOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What a run does at a moment.
+/// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Working,
@@ -14,22 +14,22 @@ enum Doing {
     Stopped,
 }
 
-/// Adds up what a run did from event to event.
+/// Adds up times from event to event.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     last: Option<Timestamp>,
-    under_way: BTreeSet<String>,
-    /// Questions that wait, and whether the run waits for them.
+    running: BTreeSet<String>,
+    /// Open holds, and whether they block the run.
     open: BTreeMap<HoldId, bool>,
     stopped: bool,
-    /// How long nothing could go on before a person had answered.
+    /// How long the run could not continue without an answer.
     pub(super) waited: Duration,
-    /// How long it had failed, or nothing drove it.
-    pub(super) lay_still: Duration,
+    /// How long the run had failed, or no process drove it.
+    pub(super) idle: Duration,
 }
 
 impl Clock {
-    /// Counts the time until a moment.
+    /// Counts the time up to a timestamp.
     pub(super) fn until(&mut self, at: Timestamp) {
         self.count(at, self.doing());
     }
@@ -39,13 +39,13 @@ impl Clock {
         match doing {
             Doing::Working => {}
             Doing::Waiting => self.waited += passed,
-            Doing::Stopped => self.lay_still += passed,
+            Doing::Stopped => self.idle += passed,
         }
         self.last = Some(at);
     }
 
     fn doing(&self) -> Doing {
-        if self.under_way.is_empty() && self.open.values().any(|blocking| *blocking) {
+        if self.running.is_empty() && self.open.values().any(|blocking| *blocking) {
             Doing::Waiting
         } else if self.stopped {
             Doing::Stopped
@@ -54,27 +54,27 @@ impl Clock {
         }
     }
 
-    /// Adds what happened at a time.
+    /// Processes an event.
     pub(super) fn take(&mut self, kind: &Kind<'_>, at: Timestamp) {
         let doing = match (self.doing(), kind) {
-            // Nothing was running, and another process took it over: no process drove it since the last thing that happened.
-            (Doing::Working, Kind::RunResumed) if self.under_way.is_empty() => Doing::Stopped,
+            // Nothing was running before the takeover, so no process drove the run since the previous event.
+            (Doing::Working, Kind::RunResumed) if self.running.is_empty() => Doing::Stopped,
             (doing, _) => doing,
         };
         self.count(at, doing);
         match kind {
             Kind::StepStarted { step, .. } | Kind::StepRetry { step, retry: Retry::Scheduled { .. } } => {
-                self.under_way.insert(step.address());
+                self.running.insert(step.address());
             }
-            // It asks, or starts again: both are reported by themselves.
+            // The hold or restart that follows is an event of its own.
             Kind::StepEnded { outcome: StepOutcome::HandedOver(_), .. } => {}
             Kind::StepEnded { step, .. } | Kind::StepSkipped { step, .. } => {
-                self.under_way.remove(&step.address());
+                self.running.remove(&step.address());
             }
             Kind::HoldOpened(opened) => {
-                // A task that asks does nothing until it is answered.
+                // A task that asks is idle until it is answered.
                 for address in opened.scope.addresses() {
-                    self.under_way.remove(&address);
+                    self.running.remove(&address);
                 }
                 self.open.insert(opened.hold.clone(), opened.blocking);
             }
@@ -87,14 +87,14 @@ impl Clock {
             Kind::RunResumed | Kind::StepRetry { retry: Retry::Requested, .. } => self.stopped = false,
             Kind::RunInterrupted | Kind::RunEnded(RunEnd::Failed) => {
                 self.stopped = true;
-                self.under_way.clear();
+                self.running.clear();
             }
             Kind::RunEnded(RunEnd::Completed | RunEnd::Aborted | RunEnd::Cancelled { .. }) => {
-                self.under_way.clear();
+                self.running.clear();
                 self.open.clear();
                 self.stopped = false;
             }
-            Kind::PhaseStarted { .. } => self.under_way.clear(),
+            Kind::PhaseStarted { .. } => self.running.clear(),
             Kind::RunStarted { .. }
             | Kind::PhaseEnded { .. }
             | Kind::TasksPlanned { .. }
@@ -144,11 +144,11 @@ mod tests {
         Kind::HoldAnswered { answer, revision: 1 }
     }
 
-    fn told(happened: &[(i64, Kind<'_>)], until: i64) -> (u64, u64) {
+    fn measured(happened: &[(i64, Kind<'_>)], until: i64) -> (u64, u64) {
         let mut clock = Clock::default();
         happened.iter().for_each(|(at, kind)| clock.take(kind, Timestamp::from_millis(at * 1000)));
         clock.until(Timestamp::from_millis(until * 1000));
-        (clock.waited.as_secs(), clock.lay_still.as_secs())
+        (clock.waited.as_secs(), clock.idle.as_secs())
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let outcome = StepOutcome::Done { outputs: &[], commit: None };
         let finished = Kind::StepEnded { step, attempt: 1, took: None, outcome, agent: None };
         let opened = Kind::HoldOpened(&asked);
-        assert_eq!(told(&[(0, started), (10, opened), (30, finished), (35, answered(&asked.hold, &go))], 50), (5, 0));
+        assert_eq!(measured(&[(0, started), (10, opened), (30, finished), (35, answered(&asked.hold, &go))], 50), (5, 0));
     }
 
     #[test]
@@ -167,8 +167,8 @@ mod tests {
         let (asked, go) = (asked(), OptionId::new("go"));
         let opened = || Kind::HoldOpened(&asked);
         let failed = || Kind::RunEnded(RunEnd::Failed);
-        assert_eq!(told(&[(0, opened()), (20, answered(&asked.hold, &go)), (100, Kind::RunResumed)], 110), (20, 80));
-        assert_eq!(told(&[(0, failed()), (60, Kind::RunResumed)], 70), (0, 60));
-        assert_eq!(told(&[(0, failed()), (60, opened())], 70), (10, 60));
+        assert_eq!(measured(&[(0, opened()), (20, answered(&asked.hold, &go)), (100, Kind::RunResumed)], 110), (20, 80));
+        assert_eq!(measured(&[(0, failed()), (60, Kind::RunResumed)], 70), (0, 60));
+        assert_eq!(measured(&[(0, failed()), (60, opened())], 70), (10, 60));
     }
 }

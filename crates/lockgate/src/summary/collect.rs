@@ -1,4 +1,4 @@
-//! Collects what happened into the summary of a run.
+//! Collects events into the summary of a run.
 
 use super::clock::Clock;
 use super::{
@@ -21,16 +21,16 @@ use lockgate_runner::root::Step;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Takes in what happened, in order, and gives the summary at the end.
+/// Processes events in order, and returns the summary at the end.
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     phases: Vec<PhaseSummary>,
     tasks: BTreeMap<TaskKey, (usize, usize)>,
     gates: BTreeMap<(PhaseId, u32, GateId), (usize, usize)>,
     decisions: Vec<HoldSummary>,
-    /// Where the decision about each hold is listed, and since when it waits.
+    /// The index of each hold's decision, and since when it has been open.
     asked: BTreeMap<HoldId, (usize, Timestamp)>,
-    /// By their paths: the same file again, by a later attempt or execution, is one file.
+    /// By path, because a file that is written again counts once.
     deliverables: BTreeMap<String, OutputSummary>,
     finalization: Option<WrittenFile>,
     gap_checks: Vec<GapCheckSummary>,
@@ -38,16 +38,16 @@ pub(super) struct Collector {
     clock: Clock,
     ended: Option<Timestamp>,
     cancelled: Option<CancelledView>,
-    /// Tasks that stay as they ended when the next phase is planned.
+    /// Tasks that keep their outcome when the next phase is planned.
     carry: Vec<TaskId>,
-    /// Such tasks that ended before this history began.
+    /// Such tasks that ended in the parent of a fork.
     from_parent: Vec<TaskKey>,
-    /// Questions that were put before this history began, and whose answer was changed in it.
+    /// Holds of the parent whose answer was changed in this run.
     inherited: Vec<HoldId>,
 }
 
 impl Collector {
-    /// Adds what happened next.
+    /// Processes the next event.
     pub(super) fn take(&mut self, notification: &Notification<'_>) {
         let (at, actor) = (notification.at, notification.actor);
         self.clock.take(&notification.kind, at);
@@ -150,7 +150,7 @@ impl Collector {
         }
     }
 
-    /// Tasks that stay as they ended when their phase runs again: nothing more happens to them.
+    /// Records tasks that keep their outcome when their phase runs again.
     fn carried(&mut self, phase: &PhaseId, iteration: u32) {
         for task in std::mem::take(&mut self.carry) {
             let before = self.phases.iter().rev().filter(|known| known.id == phase.as_str() && known.iteration != iteration);
@@ -164,7 +164,7 @@ impl Collector {
         }
     }
 
-    /// What only the run that this one was forked from has seen: how carried tasks ended, and which questions were put.
+    /// Adds information that only the parent of a fork has: the outcomes of carried tasks, and its holds.
     fn inherit(&mut self, run: &Run) {
         for key in std::mem::take(&mut self.from_parent) {
             let now = run.task_run(&key).map(|task| &task.state);
@@ -173,7 +173,7 @@ impl Collector {
                 self.task(&key, |task| (task.status, task.reason) = (state.status(), why(state)));
             }
         }
-        // They were put before anything that this history tells.
+        // They were opened before the first event of this history.
         let inherited = std::mem::take(&mut self.inherited);
         let put: Vec<HoldSummary> = inherited.iter().filter_map(|hold| changed_answer(run, hold)).collect();
         self.decisions.splice(0..0, put);
@@ -186,7 +186,7 @@ impl Collector {
         }
     }
 
-    /// Changes a task, which is one of the last execution of its phase.
+    /// Updates a task in the latest execution of its phase.
     fn task(&mut self, key: &TaskKey, change: impl FnOnce(&mut StepSummary)) {
         let Some(at) = self.phases.iter().rposition(|phase| phase.id == key.phase.as_str()) else { return };
         let (phase, task) = *self.tasks.entry(key.clone()).or_insert_with(|| {
@@ -240,7 +240,7 @@ impl Collector {
         asked.revision = revision;
     }
 
-    /// What was shown had changed: the answer is void, and it waits again.
+    /// Marks a decision as open again, because the shown content has changed.
     fn reopen(&mut self, hold: &HoldId, revision: u32, at: Timestamp) {
         let Some((index, since)) = self.asked.get_mut(hold) else { return };
         *since = at;
@@ -252,7 +252,7 @@ impl Collector {
     fn close(&mut self, hold: &HoldId, state: HoldOutcome, at: Timestamp) {
         let Some((index, since)) = self.asked.get(hold) else { return };
         let asked = &mut self.decisions[*index];
-        // A question that was answered and no longer matters afterwards has waited until its answer.
+        // A hold that was voided after its answer waited only until the answer.
         if asked.state == HoldOutcome::Open {
             asked.waited_ms += millis(at.since(*since));
         }
@@ -282,7 +282,7 @@ impl Collector {
         self.plan(&checked.phase, checked.iteration, &checked.agents);
     }
 
-    /// The summary of all that was taken in, as it is now.
+    /// Returns the summary as of now.
     pub(super) fn summary(mut self, run: &Run, status: RunStatus, now: Timestamp) -> Summary {
         let until = self.ended.unwrap_or(now);
         self.clock.until(until);
@@ -318,7 +318,7 @@ impl Collector {
             ended_at: self.ended,
             duration_ms: millis(until.since(run.started_at)),
             waited_ms: millis(self.clock.waited),
-            idle_ms: millis(self.clock.lay_still),
+            idle_ms: millis(self.clock.idle),
             omitted: without(&self.phases, &[StepStatus::Omitted, StepStatus::Skipped, StepStatus::Waived], true),
             tolerated: without(&self.phases, &[StepStatus::Tolerated], false),
             phases: self.phases,
@@ -350,7 +350,7 @@ impl StepSummary {
     }
 }
 
-/// Why a task that ended before this history began is not done.
+/// Why a task that ended in the parent is not done.
 fn why(state: &TaskState) -> Option<String> {
     match state {
         TaskState::Omitted { reason, .. } => Some(reason.clone()),
@@ -367,7 +367,7 @@ fn why(state: &TaskState) -> Option<String> {
     }
 }
 
-/// The answer that was changed to a question which another run had put.
+/// The changed answer to a hold of the parent.
 fn changed_answer(run: &Run, hold: &HoldId) -> Option<HoldSummary> {
     let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold && decision.superseded.is_none())?;
     let put = run.decisions.iter().rev().filter(|known| known.hold == *hold).find_map(|known| known.changeable.as_deref())?;
@@ -392,7 +392,7 @@ fn changed_answer(run: &Run, hold: &HoldId) -> Option<HoldSummary> {
     })
 }
 
-/// What was under way when its driver died, or when the run was cancelled, was cut off, although that is not recorded of it.
+/// Marks a running task as interrupted. The history has no event for this if the driver died or the run was cancelled.
 fn cut_off(task: &mut StepSummary) {
     if task.status == StepStatus::Running {
         task.status = StepStatus::Interrupted;
@@ -426,7 +426,7 @@ fn end(task: &mut StepSummary, outcome: StepOutcome<'_>, agent: Option<&AgentRep
     }
     task.status = status;
     task.reason = error.map(str::to_owned);
-    // A task that became several ends once more when they have; its own attempt ended before.
+    // A fanned-out task ends again together with its items, after its own attempt has ended.
     if let Some(last) = task.attempts.last_mut().filter(|last| last.duration_ms.is_none()) {
         let took = millis(at.since(last.started_at));
         task.duration_ms += took;
@@ -437,7 +437,7 @@ fn end(task: &mut StepSummary, outcome: StepOutcome<'_>, agent: Option<&AgentRep
     }
 }
 
-/// The task whose agent asks, where the question is its own.
+/// The task whose agent asked, if the question is the agent's own.
 fn asking_agent(opened: &HoldOpened) -> Option<String> {
     let asked = opened.asked.as_ref()?;
     match &asked.topic {
@@ -450,7 +450,7 @@ fn asking_agent(opened: &HoldOpened) -> Option<String> {
     }
 }
 
-/// What mends a missing login: the command, where it is one.
+/// The step that resolves a missing login, as a command if it is one.
 fn login(opened: &HoldOpened) -> Option<String> {
     match &opened.asked.as_ref()?.topic {
         Topic::Authentication(missing) => {
@@ -465,7 +465,7 @@ fn counts_as(task: &mut StepSummary, skip: Skip<'_>) {
     let (status, reason) = match skip {
         Skip::CountsAsDone { reason } => (StepStatus::Skipped, Some(reason.to_owned())),
         Skip::Omitted { reason } => (StepStatus::Omitted, Some(reason.to_owned())),
-        // Why it failed.
+        // The reason is that of the failure.
         Skip::Tolerated => (StepStatus::Tolerated, task.reason.take()),
         Skip::Waived { reason, .. } => (StepStatus::Waived, reason.map(str::to_owned)),
     };
@@ -476,7 +476,7 @@ fn without(phases: &[PhaseSummary], statuses: &[StepStatus], and_phases: bool) -
     let mut without = Vec::new();
     for phase in phases {
         if and_phases && phase.status == PhaseOutcome::Skipped {
-            let reason = "it was on the list of phases to be passed over".to_owned();
+            let reason = "it was on the list of phases to skip".to_owned();
             without.push(Omission { what: phase.id.clone(), iteration: phase.iteration, reason });
         }
         for task in phase.tasks.iter().chain(&phase.gates).filter(|task| statuses.contains(&task.status)) {

@@ -1,4 +1,4 @@
-//! The summary as Markdown that can be read as it is.
+//! The summary as readable Markdown.
 
 use super::{GapCheckSummary, HoldOutcome, HoldSummary, Omission, PhaseOutcome, PhaseSummary, StepSummary, Summary};
 use crate::view::UsageView;
@@ -10,10 +10,10 @@ use lockgate_runner::files::format_size;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A task that became more than so many is one row, with rows for those that did not go well only.
+/// A task that fanned out into more items than this is one row, with additional rows only for items that did not succeed.
 const FEW: usize = 8;
 
-/// The summary as Markdown.
+/// Renders the summary as Markdown.
 pub fn markdown(summary: &Summary) -> String {
     let mut text = String::new();
     header(&mut text, summary);
@@ -34,14 +34,14 @@ pub fn markdown(summary: &Summary) -> String {
             text.push_str(&format!("| {} | {} | {} |\n", plain(&file.path), format_size(file.size_bytes), plain(&file.task)));
         }
         if let Some(file) = &summary.finalization {
-            text.push_str(&format!("| {} | {} | the finalization |\n", plain(&file.path), format_size(file.size_bytes)));
+            text.push_str(&format!("| {} | {} | finalization |\n", plain(&file.path), format_size(file.size_bytes)));
         }
     }
     section(&mut text, "Gap checks", &summary.gap_checks, gap_check);
     if !summary.omitted.is_empty() || !summary.tolerated.is_empty() {
         text += "\n## Deviations\n\n";
         summary.omitted.iter().for_each(|left| text += &without(left, "was left out"));
-        summary.tolerated.iter().for_each(|left| text += &without(left, "failed, and the run went on without it"));
+        summary.tolerated.iter().for_each(|left| text += &without(left, "failed, and the run continued without it"));
     }
     section(&mut text, "Worktrees", &summary.worktrees, |worktree| format!("- {}\n", plain(&worktree.line())));
     section(&mut text, "Warnings", &summary.warnings, |warning| format!("- {}\n", indented(warning)));
@@ -54,16 +54,16 @@ pub fn markdown(summary: &Summary) -> String {
 fn header(text: &mut String, summary: &Summary) {
     let about = summary.feature.as_deref().map(|feature| format!(" ({})", plain(feature))).unwrap_or_default();
     text.push_str(&format!("# {}{about}: {}\n\n", plain(&summary.workflow), summary.status));
-    text.push_str(&format!("Run {} began {}", summary.run, summary.started_at));
+    text.push_str(&format!("Run {} started {}", summary.run, summary.started_at));
     match summary.ended_at {
         Some(ended) => text.push_str(&format!(" and ended {ended}.\n")),
         None => text.push_str(".\n"),
     }
     let so_far = if summary.ended_at.is_some() { "It took" } else { "So far it took" };
     let stopped = match summary.idle_ms {
-        // The moment between two processes is not worth a word.
+        // A short gap between two processes is not worth mentioning.
         ..1000 => String::new(),
-        stopped => format!(", and {} in which it had failed or nothing drove it", took(stopped)),
+        stopped => format!(", and {} while it had failed or no process drove it", took(stopped)),
     };
     let waited = match summary.waited_ms {
         0 => "no waiting for people".to_owned(),
@@ -88,12 +88,12 @@ pub(super) fn section<T>(text: &mut String, title: &str, items: &[T], line: impl
 fn phase_text(text: &mut String, phase: &PhaseSummary) {
     let again = if phase.iteration > 1 { format!(", execution {}", phase.iteration) } else { String::new() };
     if phase.status == PhaseOutcome::Skipped {
-        text.push_str(&format!("\n### {}: passed over\n", plain(&phase.id)));
+        text.push_str(&format!("\n### {}: skipped\n", plain(&phase.id)));
         return;
     }
     text.push_str(&format!("\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.word(), took(phase.duration_ms)));
     if let Some(feedback) = &phase.feedback {
-        text.push_str(&format!("Asked for again with: {}\n\n", indented(feedback)));
+        text.push_str(&format!("Repeated with feedback: {}\n\n", indented(feedback)));
     }
     let mut rows = task_rows(&phase.tasks);
     rows.extend(phase.gates.iter().map(|gate| row(format!("gate {}", plain(&gate.id)), gate)));
@@ -140,7 +140,7 @@ fn task_rows(tasks: &[StepSummary]) -> Vec<Row> {
     rows
 }
 
-/// Many that a task became, as one row.
+/// Many items of a task, as one row.
 fn together(task: &StepSummary, children: &[&StepSummary]) -> Row {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut usage, mut attempts, mut duration_ms) = (UsageView::default(), 0, task.duration_ms);
@@ -217,7 +217,7 @@ pub(super) fn asked(asked: &HoldSummary) -> String {
             }
         }
         (None, HoldOutcome::Void) => {
-            text.push_str(&format!("  - no answer was needed any more, after {waited}{again}\n"));
+            text.push_str(&format!("  - voided after {waited}{again}\n"));
         }
         (None, HoldOutcome::Open | HoldOutcome::Answered) => {
             text.push_str(&format!("  - no answer yet, for {waited}{again}\n"));
@@ -229,12 +229,12 @@ pub(super) fn asked(asked: &HoldSummary) -> String {
 fn gap_check(check: &GapCheckSummary) -> String {
     let follows = match (check.action, check.waived) {
         (None, _) => String::new(),
-        (Some(_), true) => ", and a person let it pass".to_owned(),
+        (Some(_), true) => ", waived by a person".to_owned(),
         (Some(action), false) => format!(", so: {}", words(action.word())),
     };
     let mut text = format!("- {}, check {}: {}{follows}\n", plain(&check.phase), check.round, plain(&check.status));
-    for told in check.message.iter().chain(&check.gaps) {
-        text.push_str(&format!("  - {}\n", indented(told).replace('\n', "\n  ")));
+    for finding in check.message.iter().chain(&check.gaps) {
+        text.push_str(&format!("  - {}\n", indented(finding).replace('\n', "\n  ")));
     }
     if !check.agents.is_empty() {
         text.push_str(&format!("  - called: {}\n", plain(&check.agents.join(", "))));
@@ -247,7 +247,7 @@ fn without(without: &Omission, what: &str) -> String {
     format!("- {}{again} {what}: {}\n", plain(&without.what), indented(&without.reason))
 }
 
-/// Missing logins, as the normal course of things.
+/// Missing logins, presented as normal gates.
 pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: &[&HoldSummary]) {
     if gates.is_empty() {
         return;
@@ -258,7 +258,7 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
         text.push_str(&format!("{}. Task {}: authentication was required\n", index + 1, plain(title)));
         text.push_str(&format!("   - Paused for {}\n", plain(gate.login.as_deref().unwrap_or("a login"))));
         let result = match (gate.answer.as_deref(), ended(summary, gate)) {
-            (None, _) => "Still waits for it".to_owned(),
+            (None, _) => "Still waiting for it".to_owned(),
             (Some("Done"), Some(StepStatus::Done)) => "Resumed after authentication\n   - Finished successfully".to_owned(),
             (Some("Done"), other) => {
                 format!(
@@ -273,7 +273,7 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
     *text += "\nThese are normal gates, not errors.\n";
 }
 
-/// What became of the task that lacked a login.
+/// The status of the task that required a login.
 fn ended(summary: &Summary, gate: &HoldSummary) -> Option<StepStatus> {
     let address = gate.tasks.first()?;
     let tasks = summary.phases.iter().rev().flat_map(|phase| phase.tasks.iter().map(move |task| (phase, task)));
@@ -290,12 +290,12 @@ pub(super) fn took(milliseconds: u64) -> String {
     human_time::duration(Duration::from_millis(milliseconds))
 }
 
-/// One line in which nothing means anything to a terminal or to Markdown.
+/// A single line in which no character has a meaning for a terminal or for Markdown.
 pub(super) fn plain(text: &str) -> String {
     escaped(&sanitize::line(text.trim()))
 }
 
-/// Text of several lines below a list's point.
+/// Several lines, indented below a list item.
 fn indented(text: &str) -> String {
     escaped(&sanitize::lines(text.trim())).replace('\n', "\n  ")
 }
@@ -308,7 +308,7 @@ fn escaped(text: &str) -> String {
         }
         escaped.push(character);
     }
-    // Brackets are harmless unless they make a link.
+    // Brackets are harmless unless they form a link.
     escaped.replace("](", "]\\(")
 }
 

@@ -1,13 +1,13 @@
-//! The summary of a run: what was done, decided and produced, what was left out, and how long it took and waited.
+//! The summary of a run: its work, decisions and outputs, what was left out, and how long it took.
 //!
-//! It is made from the history, because the state of a run keeps only the phase under way.
+//! The summary is derived from the history, because the state of a run contains only the current phase.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! | --- | --- |
-//! | `collect` | collects what happened into the summary |
-//! | `clock` | how long a run took, waited for people and lay still |
-//! | [`markdown`] | the summary as text |
-//! | [`plan`] | what stands beside a plan when it is done |
+//! | `collect` | collects events into the summary |
+//! | `clock` | measures how long a run took, waited for people and was idle |
+//! | [`markdown`] | renders the summary as Markdown |
+//! | [`plan`] | renders the summary of a single plan |
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 mod clock;
@@ -29,14 +29,14 @@ use lockgate_runner::notifications::Reporter;
 use lockgate_store::Store;
 use serde::{Serialize, Serializer};
 
-/// How many commits are read at once.
+/// How many commits to read per page.
 const COMMITS: usize = 1000;
 
-/// The summary of a run as it is now, without its worktrees.
+/// Summarizes the current state of a run, without its worktrees.
 pub async fn of(store: &dyn Store, state: &Run, driven: bool, now: Timestamp) -> Result<Summary, Error> {
     let (mut reporter, mut collector) = (Reporter::default(), Collector::default());
     let mut after = 0;
-    // As far as the state was read: what is committed meanwhile belongs to a later summary.
+    // Later commits belong to a later summary.
     while after < state.version {
         let commits = store.commits(&state.id, after, COMMITS).await?;
         let Some(last) = commits.last() else { break };
@@ -50,7 +50,7 @@ pub async fn of(store: &dyn Store, state: &Run, driven: bool, now: Timestamp) ->
     Ok(collector.summary(state, status, now))
 }
 
-/// What a run amounts to.
+/// The summary of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     pub run: String,
@@ -59,27 +59,27 @@ pub struct Summary {
     pub status: RunStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How it was cancelled, where it was.
+    /// How it was cancelled, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<CancelledView>,
     pub started_at: Timestamp,
-    /// When it ended; none while it can go on by itself or waits.
+    /// When it ended; absent while it is running or waiting.
     pub ended_at: Option<Timestamp>,
     pub duration_ms: u64,
-    /// How long of that nothing could go on before a person had answered.
+    /// How long it could not continue without an answer.
     pub waited_ms: u64,
-    /// How long of that it had failed or nothing drove it.
+    /// How long it had failed, or no process drove it.
     pub idle_ms: u64,
     pub phases: Vec<PhaseSummary>,
     pub decisions: Vec<HoldSummary>,
     pub deliverables: Vec<OutputSummary>,
-    /// The file that the finalization made.
+    /// The file that finalization wrote.
     pub finalization: Option<WrittenFile>,
     pub gap_checks: Vec<GapCheckSummary>,
     pub omitted: Vec<Omission>,
     pub tolerated: Vec<Omission>,
     pub usage: UsageView,
-    /// Its git worktrees that are there.
+    /// Its existing git worktrees.
     pub worktrees: Vec<WorktreeView>,
     pub warnings: Vec<String>,
 }
@@ -98,20 +98,20 @@ pub struct PhaseSummary {
     pub gates: Vec<StepSummary>,
 }
 
-/// What became of one execution of a phase.
+/// The outcome of one execution of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseOutcome {
-    /// It has not been left yet; only while the history is read.
+    /// Used only while the history is being read.
     InProgress,
     Complete,
     Repeated,
     Skipped,
-    /// The run is in it, and has this status.
+    /// The run is in this phase and has this status.
     Current(RunStatus),
 }
 
 impl PhaseOutcome {
-    /// The word for it.
+    /// The name of the outcome.
     pub fn word(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",
@@ -129,31 +129,31 @@ impl Serialize for PhaseOutcome {
     }
 }
 
-/// What became of a task or gate.
+/// The outcome of a task or gate.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepSummary {
     pub id: String,
-    /// The task that became this one and others.
+    /// The task that fanned out into this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     pub status: StepStatus,
-    /// Why it was left out, skipped, or failed.
+    /// Why it was left out or skipped, or why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long its attempts took together.
+    /// The total duration of its attempts.
     pub duration_ms: u64,
     pub attempts: Vec<AttemptSummary>,
-    /// What its agents used.
+    /// The usage of its agents.
     pub usage: UsageView,
-    /// The commit that holds what it changed.
+    /// The commit with its changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The commits of all the times that it was done.
+    /// The commits of all its executions.
     #[serde(skip)]
     pub commits: Vec<String>,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, Serialize)]
 pub struct AttemptSummary {
     pub attempt: u32,
@@ -166,26 +166,26 @@ pub struct AttemptSummary {
     pub agent: Option<AgentView>,
 }
 
-/// A question that people were asked.
+/// A question to people.
 #[derive(Clone, Debug, Serialize)]
 pub struct HoldSummary {
     pub hold: String,
     pub kind: HoldKind,
     pub phase: Option<String>,
-    /// The addresses of the tasks or the gate that it is about.
+    /// The addresses of the tasks or the gate that it concerns.
     pub tasks: Vec<String>,
-    /// What people call the task that asks, where the question has a form of its own.
+    /// The title of the asking task, if the question has its own format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The task whose agent asks this of its own accord, with what people call it.
+    /// The task whose agent asked, with its title.
     #[serde(skip)]
     pub agent: Option<String>,
-    /// What mends a missing login.
+    /// The step that resolves a missing login.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub login: Option<String>,
     pub question: String,
     pub state: HoldOutcome,
-    /// What people read on the option that was taken.
+    /// The label of the selected option.
     pub answer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
@@ -193,14 +193,14 @@ pub struct HoldSummary {
     pub opened_at: Timestamp,
     pub answered_at: Option<Timestamp>,
     pub waited_ms: u64,
-    /// Which opening of it this is.
+    /// The revision of the hold, from 1.
     pub revision: u32,
     /// The git change that the answer is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<ApprovedDiffView>,
 }
 
-/// What became of a question.
+/// The outcome of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldOutcome {
@@ -209,7 +209,7 @@ pub enum HoldOutcome {
     Void,
 }
 
-/// A file that a task left behind.
+/// An output file of a task.
 #[derive(Clone, Debug, Serialize)]
 pub struct OutputSummary {
     pub path: String,
@@ -219,14 +219,14 @@ pub struct OutputSummary {
     pub iteration: u32,
 }
 
-/// A file.
+/// A written file.
 #[derive(Clone, Debug, Serialize)]
 pub struct WrittenFile {
     pub path: String,
     pub size_bytes: u64,
 }
 
-/// What a gap check found.
+/// The result of a gap check.
 #[derive(Clone, Debug, Serialize)]
 pub struct GapCheckSummary {
     pub phase: String,
@@ -237,13 +237,13 @@ pub struct GapCheckSummary {
     pub action: Option<GapAction>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The tasks of the agents that were called.
+    /// The tasks of the agents that it started.
     pub agents: Vec<String>,
-    /// Whether a person let its gaps pass.
+    /// Whether a person waived the gaps.
     pub waived: bool,
 }
 
-/// Something that the run went on without.
+/// Something that the run continued without.
 #[derive(Clone, Debug, Serialize)]
 pub struct Omission {
     /// Its address.

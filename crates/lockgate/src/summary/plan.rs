@@ -1,4 +1,4 @@
-//! The summary of one plan of a run: what stands beside it when it is done.
+//! The summary of a single plan, which is written next to it.
 
 use super::markdown::{asked, authentication_gates, plain, section, took, words};
 use super::{HoldSummary, StepSummary, Summary};
@@ -8,10 +8,10 @@ use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::spec::workflow::PlanPart;
 use lockgate_engine::words::counted;
 
-/// What the second line of such a file says, with the run: without it somebody else wrote the file.
+/// The prefix of the second line of a summary, followed by the run. A file without it was not written by Lockgate.
 pub const MARK: &str = "lockgate_run: ";
 
-/// The summary as Markdown; `files` gives the files of a commit.
+/// Renders the summary as Markdown. `files` returns the files of a commit.
 pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&str) -> Vec<String>) -> String {
     let mut text = format!("---\n{MARK}{}\nsummary_of: {}\n---\n\n", summary.run, part.id);
     text.push_str(&format!("# Plan {}: {}\n\n", plain(&part.id), summary.status));
@@ -20,7 +20,7 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
     }
     let ended = summary.ended_at.map_or_else(String::new, |ended| format!(" and ended {ended}"));
     let waited = took(summary.waited_ms);
-    text.push_str(&format!("It began {}{ended}, with {waited} of waiting for people.\n", summary.started_at));
+    text.push_str(&format!("It started {}{ended}, with {waited} of waiting for people.\n", summary.started_at));
     text += "\n## Tasks\n\n| task | name | result | attempts | commit | files |\n| --- | --- | --- | --- | --- | --- |\n";
     let declared = run.workflow.phase(part.phase.as_str());
     let mut deviations = Vec::new();
@@ -63,7 +63,7 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
     section(&mut text, "Verifications", &of_kind(|kind| kind == HoldKind::Verify), |hold| asked(hold));
     text += "\n## Deviations\n\n";
     match deviations.as_slice() {
-        [] => text += "None: the plan was carried out as it was written.\n",
+        [] => text += "None: the plan was carried out as written.\n",
         some => some.iter().for_each(|deviation| text += &format!("- {deviation}\n")),
     }
     text
@@ -73,7 +73,7 @@ fn last_phase<'s>(summary: &'s Summary, part: &PlanPart) -> Option<&'s super::Ph
     summary.phases.iter().rev().find(|phase| phase.id == part.phase.as_str())
 }
 
-/// A task in the last execution of its phase in which it did anything.
+/// The task in the latest execution of its phase in which it ran.
 fn done<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Option<&'s StepSummary> {
     let executions = summary.phases.iter().rev().filter(|phase| phase.id == part.phase.as_str());
     let mut tasks = executions.filter_map(|phase| phase.tasks.iter().find(|task| task.id == id));
@@ -84,19 +84,19 @@ fn done<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Option<&'s StepS
     }
 }
 
-/// All commits of a task, also where it was done several times.
+/// All commits of a task, in all executions.
 fn commits<'s>(summary: &'s Summary, part: &PlanPart, id: &str) -> Vec<&'s str> {
     let executions = summary.phases.iter().filter(|phase| phase.id == part.phase.as_str());
     let tasks = executions.filter_map(|phase| phase.tasks.iter().find(|task| task.id == id));
     tasks.flat_map(|task| &task.commits).map(String::as_str).collect()
 }
 
-/// Whether a gate came out of the plan.
+/// Whether a gate was generated from the plan.
 fn is_ours(part: &PlanPart, gate: &str) -> bool {
     part.file.is_none() || gate.strip_prefix(&part.id).is_some_and(|rest| rest.starts_with('-'))
 }
 
-/// Whether people were asked about the plan.
+/// Whether a question concerned the plan.
 fn is_about(part: &PlanPart, hold: &HoldSummary) -> bool {
     let named = |address: &String| {
         let within = address.strip_prefix(part.phase.as_str()).and_then(|rest| rest.strip_prefix('/'));
@@ -105,17 +105,17 @@ fn is_about(part: &PlanPart, hold: &HoldSummary) -> bool {
     hold.phase.as_deref() == Some(part.phase.as_str()) && (hold.tasks.is_empty() || hold.tasks.iter().any(named))
 }
 
-/// What did not go as it was planned with a task.
+/// Describes how a task deviated from the plan.
 fn deviation(number: usize, name: &str, task: &StepSummary, by_agent: bool) -> Option<String> {
     let count = |status: StepStatus| task.attempts.iter().filter(|attempt| attempt.status == status).count();
-    let told = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let some = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
     let mut said: Vec<String> = [
-        told(count(StepStatus::Failed), "failed"),
-        told(count(StepStatus::Repeated), "did not pass its check"),
-        told(count(StepStatus::Interrupted), "cut off"),
-        told(count(StepStatus::HandedOver), "stopped to ask a person"),
-        // A question that is asked again is no work.
-        told(count(StepStatus::Done).saturating_sub(1), "done again because of issues").filter(|_| by_agent),
+        some(count(StepStatus::Failed), "failed"),
+        some(count(StepStatus::Repeated), "did not pass its check"),
+        some(count(StepStatus::Interrupted), "interrupted"),
+        some(count(StepStatus::HandedOver), "stopped to ask a person"),
+        // Asking a question again is not work.
+        some(count(StepStatus::Done).saturating_sub(1), "done again because of issues").filter(|_| by_agent),
     ]
     .into_iter()
     .flatten()

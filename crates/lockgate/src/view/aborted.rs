@@ -8,7 +8,7 @@ use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::run::{Run, Status};
 use lockgate_store::Store;
 
-/// How many of the last commits are read first: little is recorded about a run after it was aborted.
+/// How many of the last commits to read first. Few events follow an abort.
 const LAST: u64 = 16;
 
 /// How a run was aborted.
@@ -19,7 +19,7 @@ pub struct Aborted {
 }
 
 impl Aborted {
-    /// How a run was aborted, where it was. The state of a run does not keep it, so it is read from the history.
+    /// Reads from the history how a run was aborted, because its state does not contain this. Returns `None` if it was not.
     pub async fn of(store: &dyn Store, run: &Run) -> Result<Option<Self>, Error> {
         if run.status() != Status::Aborted {
             return Ok(None);
@@ -36,13 +36,13 @@ impl Aborted {
 
     fn of_entry(entry: &Entry, run: &Run) -> Option<Self> {
         let Event::Aborted { hold } = &entry.event else { return None };
-        // A deadline that aborts leaves no answer. Where an answer aborted the run, a driver may have carried it out.
+        // A deadline that aborts leaves no answer. If an answer aborted the run, the driver may have recorded the end.
         let fired = entry.actor.as_deref().filter(|actor| actor.channel == Channel::Deadline);
         let answered = || run.decisions.iter().rfind(|decision| decision.hold == *hold).map(|decision| &decision.actor);
         Some(Self { hold: hold.clone(), by: fired.or_else(answered).cloned() })
     }
 
-    /// Why it was aborted, as a clause.
+    /// Why the run was aborted, as a clause.
     pub fn why(&self) -> String {
         match self.way() {
             Some(Channel::Deadline) => format!("no one answered hold {} before its deadline, so the run was aborted", self.hold),
@@ -53,7 +53,7 @@ impl Aborted {
         }
     }
 
-    /// The same after "run … was aborted".
+    /// The reason, as it continues "run … was aborted".
     pub fn words(&self) -> String {
         match self.way() {
             Some(Channel::Deadline) => format!(": no one answered hold {} before its deadline", self.hold),

@@ -1,4 +1,4 @@
-//! Agents: who worked, in which session, and what it used. What an agent does not say is unknown, which is not zero.
+//! Agents: their names, sessions and usage. Usage that an agent does not report is unknown, not zero.
 
 use crate::sanitize;
 use lockgate_engine::run::Run;
@@ -7,7 +7,7 @@ use lockgate_engine::run::phase::PhaseRun;
 use lockgate_engine::spec::workflow::DEFAULT_AGENT;
 use serde::Serialize;
 
-/// What is known about the agent behind an attempt.
+/// The agent of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentView {
     pub agent: String,
@@ -22,7 +22,7 @@ pub struct AgentView {
 }
 
 impl AgentView {
-    /// What an agent said about itself.
+    /// Creates the view from an agent's report.
     pub fn of(report: &AgentReport) -> Self {
         Self {
             agent: report.agent.clone(),
@@ -37,7 +37,7 @@ impl AgentView {
         }
     }
 
-    /// The agent behind a task of the phase under way: what it said about itself, or what is known before it has.
+    /// The agent of a task in the current phase, as reported or, before a report, as configured.
     pub fn of_task(run: &Run, phase: &PhaseRun, index: usize) -> Option<Self> {
         let task = &phase.tasks[index];
         let session = task.session.as_ref().map(|session| session.id.clone());
@@ -46,7 +46,7 @@ impl AgentView {
             return Some(Self { session: view.session.or(session), ..view });
         }
         let declared = phase.declared(run.workflow.phases.get(phase.position)?, index)?;
-        // A task that becomes several has no agent of its own; those that it becomes have.
+        // A task that fans out has no agent of its own; its items have.
         let fans_out = declared.for_each.is_some() && task.item.is_none();
         let work = declared.agent().filter(|_| !fans_out)?;
         let agent = run.agent.clone().or_else(|| work.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned());
@@ -55,7 +55,7 @@ impl AgentView {
         Some(Self { agent, preset, version, model, session, input_tokens, output_tokens, cost_micros, asks: 0 })
     }
 
-    /// It in one line: who, in which session, and what it used as far as it said so.
+    /// The agent in one line: its name, session and reported usage.
     pub fn line(&self) -> String {
         let mut parts = vec![self.name().to_owned()];
         parts.extend(self.model.clone());
@@ -65,7 +65,7 @@ impl AgentView {
         sanitize::line(&parts.join(" · ")).into_owned()
     }
 
-    /// What people call it: the program where it is only known as the default one.
+    /// The display name: the program, if the agent is only known as the default.
     pub fn name(&self) -> &str {
         match &self.preset {
             Some(preset) if self.agent == DEFAULT_AGENT => preset,
@@ -73,29 +73,29 @@ impl AgentView {
         }
     }
 
-    /// What it used.
+    /// The reported usage.
     pub fn usage(&self) -> Usage {
         Usage { cost_micros: self.cost_micros, input_tokens: self.input_tokens, output_tokens: self.output_tokens }
     }
 }
 
-/// What several agents used together: what is known of it, and how many did not say.
+/// The combined usage of several agents, and how many did not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsageView {
-    /// How often an agent was called.
+    /// The number of calls of agents.
     pub calls: u32,
-    /// Known tokens; none where nobody said.
+    /// Reported tokens; absent if no call reported them.
     pub tokens: Option<u64>,
-    /// Calls whose tokens are not known.
+    /// Calls that did not report tokens.
     pub unknown_tokens: u32,
-    /// Known cost in millionths of a US dollar; none where nobody said.
+    /// Reported cost in millionths of a US dollar; absent if no call reported it.
     pub cost_micros: Option<u64>,
-    /// Calls whose cost is not known.
+    /// Calls that did not report their cost.
     pub unknown_cost: u32,
 }
 
 impl UsageView {
-    /// Counts one more call.
+    /// Adds a call.
     pub fn add(&mut self, usage: Usage) {
         self.calls += 1;
         let more = |sum: &mut Option<u64>, unknown: &mut u32, one: Option<u64>| match one {
@@ -106,18 +106,18 @@ impl UsageView {
         more(&mut self.cost_micros, &mut self.unknown_cost, usage.cost_micros);
     }
 
-    /// The tokens as people read them.
+    /// The tokens as text.
     pub fn tokens_text(&self) -> String {
-        told(self.calls, self.tokens.map(grouped), self.unknown_tokens)
+        with_unknown(self.calls, self.tokens.map(grouped), self.unknown_tokens)
     }
 
-    /// The cost as people read it.
+    /// The cost as text.
     pub fn cost_text(&self) -> String {
-        told(self.calls, self.cost_micros.map(dollars), self.unknown_cost)
+        with_unknown(self.calls, self.cost_micros.map(dollars), self.unknown_cost)
     }
 }
 
-fn told(calls: u32, known: Option<String>, unknown: u32) -> String {
+fn with_unknown(calls: u32, known: Option<String>, unknown: u32) -> String {
     match (calls, known, unknown) {
         (0, _, _) => "-".to_owned(),
         (_, None, _) => "unknown".to_owned(),
@@ -126,16 +126,16 @@ fn told(calls: u32, known: Option<String>, unknown: u32) -> String {
     }
 }
 
-/// Millionths of a US dollar as people read them.
+/// Formats millionths of a US dollar.
 pub(super) fn dollars(micros: u64) -> String {
     match micros {
-        // Less than a cent would look like nothing.
+        // Less than a cent would be rounded to zero.
         1..10_000 => format!("${:.4}", micros as f64 / 1_000_000.0),
         _ => format!("${:.2}", micros as f64 / 1_000_000.0),
     }
 }
 
-/// A number with its thousands apart.
+/// Formats a number with thousands separators.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Who ended a run before its end, when and why.
+//! Who cancelled a run, when and why.
 
 use super::WhoView;
 use crate::error::Error;
@@ -10,7 +10,7 @@ use lockgate_engine::time::Timestamp;
 use lockgate_store::Store;
 use serde::Serialize;
 
-/// How many of the last commits are looked at first: little is recorded about a run after it was cancelled.
+/// How many of the last commits to read first. Few events follow a cancellation.
 const LAST: u64 = 16;
 
 /// How a run was cancelled.
@@ -22,7 +22,7 @@ pub struct CancelledView {
 }
 
 impl CancelledView {
-    /// How a run was cancelled, where it was. The state of a run does not keep it, so it is read from the history.
+    /// Reads from the history how a run was cancelled, because its state does not contain this. Returns `None` if it was not.
     pub async fn of(store: &dyn Store, run: &Run) -> Result<Option<Self>, Error> {
         if run.status() != Status::Cancelled {
             return Ok(None);
@@ -37,19 +37,19 @@ impl CancelledView {
         Ok(None)
     }
 
-    /// What an event says about it, where it is about that.
+    /// Creates the view if the event is a cancellation.
     fn of_entry(entry: &Entry) -> Option<Self> {
         let Event::Cancelled { reason } = &entry.event else { return None };
         Some(Self::new(entry.at, entry.actor.as_deref(), reason.as_deref()))
     }
 
-    /// What is known about it: when, by whom and why.
+    /// Creates the view from a time, an actor and a reason.
     pub(crate) fn new(at: Timestamp, actor: Option<&Actor>, reason: Option<&str>) -> Self {
         let by = WhoView::of(&actor.cloned().unwrap_or_else(Actor::driver));
         Self { at, by, reason: reason.map(str::to_owned) }
     }
 
-    /// It in words: by whom, and why where that was said.
+    /// Who cancelled the run and, if given, the reason.
     pub fn words(&self) -> String {
         let reason = self.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
         format!("by {}{reason}", phrases::by_channel(&self.by.name, self.by.channel))

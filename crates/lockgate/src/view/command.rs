@@ -1,4 +1,4 @@
-//! The commands that people are told to type, written so that they work when they are pasted into a shell.
+//! Commands to show to people, quoted so that they can be pasted into a shell.
 
 /// The command that answers a hold with an option: by its label if that needs no escaping, by its number otherwise.
 pub(super) fn answer_command(hold: &str, revision: u32, (at, label): (usize, &str), with_feedback: bool) -> String {
@@ -14,28 +14,28 @@ pub(super) fn answer_command(hold: &str, revision: u32, (at, label): (usize, &st
     format!("lockgate answer {hold}@{revision} {option}{feedback}")
 }
 
-/// The command that begins a new run from a file.
+/// The command that starts a run of a file.
 pub fn run_command(file: &str, feature: Option<&str>) -> String {
     let feature = feature.map(|feature| format!(" {}", shell_word(feature))).unwrap_or_default();
     format!("lockgate run {}{feature}", shell_word(file))
 }
 
-/// A command of this program, its words quoted so that sh, bash and zsh take each of them as it is.
+/// A `lockgate` command, with its words quoted for sh, bash and zsh.
 pub fn lockgate<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().fold("lockgate".to_owned(), |command, word| format!("{command} {}", shell_word(word)))
 }
 
-/// The command that goes on with a run, with flags of its own.
+/// The command that resumes a run, with flags.
 pub fn resume_command<'w>(run: &'w str, flags: impl IntoIterator<Item = &'w str>) -> String {
     lockgate(["resume", run].into_iter().chain(flags))
 }
 
-/// The command that does something with the worktree of a run, or of one of its tasks.
+/// A command for the worktree of a run, or of one of its tasks.
 pub fn worktree_command(what: &str, run: &str, task: Option<&str>) -> String {
     lockgate(["worktrees", what, run].into_iter().chain(task))
 }
 
-/// A text as one word of a shell command.
+/// Quotes a text as one word of a shell command.
 pub fn shell_word(text: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "-_./@:+".contains(character);
     if !text.is_empty() && text.chars().all(plain) {

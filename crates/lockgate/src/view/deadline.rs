@@ -1,4 +1,4 @@
-//! The deadline of a hold and what happens then, for people and programs.
+//! The deadline of a hold and its consequence.
 
 use crate::human_time;
 use lockgate_engine::hold::Hold;
@@ -8,17 +8,17 @@ use lockgate_engine::time::Timestamp;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Until when a hold waits, and what happens then.
+/// A deadline and its consequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadline {
     at: Timestamp,
     then: OnDeadline,
-    /// What people call the answer that it is given then.
+    /// The label of the automatic answer.
     label: Option<String>,
     escalated: bool,
 }
 
-/// What happens at the deadline, for programs.
+/// The consequence of a deadline, as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct OnDeadlineView {
     action: &'static str,
@@ -29,14 +29,14 @@ pub struct OnDeadlineView {
 }
 
 impl Deadline {
-    /// The deadline of a hold, where it has one.
+    /// The deadline of a hold, if it has one.
     pub fn of(hold: &Hold) -> Option<Self> {
         let due = hold.terms.deadline.as_ref()?;
         let label = |option: &OptionId| hold.choice(option).map(|choice| choice.label.clone());
         Some(Self::new(due.at, due.then.clone(), hold.is_escalated(), label))
     }
 
-    /// A deadline; `label` gives what people call an option.
+    /// Creates a deadline. `label` returns the label of an option.
     pub(super) fn new(at: Timestamp, then: OnDeadline, escalated: bool, label: impl Fn(&OptionId) -> Option<String>) -> Self {
         let label = match &then {
             OnDeadline::Answer(option) => Some(label(option).unwrap_or_else(|| option.to_string())),
@@ -45,7 +45,8 @@ impl Deadline {
         Self { at, then, label, escalated }
     }
 
-    /// Whether it has passed and decides, although nothing has fired it yet: an answer would fire it first, and be refused.
+    /// Whether the deadline has passed and decides the hold, even if it has not fired yet: an answer would fire it first and be
+    /// refused.
     pub(super) fn decides(&self, now: Timestamp) -> bool {
         match self.then {
             OnDeadline::Answer(_) | OnDeadline::Abort => self.at <= now,
@@ -53,17 +54,16 @@ impl Deadline {
         }
     }
 
-    /// Whether the run can continue once it has passed.
+    /// Whether the run can continue after the deadline.
     pub(super) fn continues(&self) -> bool {
         self.then != OnDeadline::Abort
     }
 
-    /// When it is.
     pub(super) fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// What happens then, for programs.
+    /// The consequence, as JSON.
     pub(super) fn view(&self) -> OnDeadlineView {
         let (option, to) = match &self.then {
             OnDeadline::Answer(option) => (Some(option.to_string()), None),
@@ -73,7 +73,7 @@ impl Deadline {
         OnDeadlineView { action: self.then.word(), option, to }
     }
 
-    /// What happens, and when, for people.
+    /// Describes what happens and when.
     pub fn words(&self, now: Timestamp) -> String {
         let at = self.at;
         if self.escalated {
@@ -85,7 +85,7 @@ impl Deadline {
             OnDeadline::Abort => "the run aborts".to_owned(),
         };
         if at <= now {
-            return format!("past its deadline of {at}: {what} the next time anything is done with the run");
+            return format!("past its deadline of {at}: {what} when the next command touches the run");
         }
         let left = human_time::duration(Duration::from_secs(at.since(now).as_millis().div_ceil(1000) as u64));
         format!("{what} in {left} unless someone answers (deadline {at})")
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(words(OnDeadline::Abort, false, 0), format!("the run aborts in 5m 0s unless someone answers (deadline {at})"));
         assert_eq!(
             words(answer, false, 400_000),
-            format!("past its deadline of {at}: answered with \"Go\" the next time anything is done with the run")
+            format!("past its deadline of {at}: answered with \"Go\" when the next command touches the run")
         );
         assert_eq!(
             words(OnDeadline::Escalate(Some("ops".into())), true, 400_000),

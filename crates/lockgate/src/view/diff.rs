@@ -1,39 +1,39 @@
-//! The git change that a decision is about.
+//! The git change that a question shows.
 
 use lockgate_engine::hold::{ApprovedDiff, ChangeStatus, ChangedFile, SeenDiff, ShownDiff};
 use lockgate_engine::words::counted;
 use serde::Serialize;
 
-/// A git change that is shown with a question.
+/// A git change that a question shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct DiffView {
     /// `phase`, `run`, or a revision.
     pub since: String,
-    /// Only changes of these files and directories are shown; all when empty.
+    /// The shown files and directories; all if empty.
     pub paths: Vec<String>,
-    /// The git object that it starts from.
+    /// The git object that the change starts from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// The git tree of the files as they were, untracked ones included.
+    /// The git tree of the files at that time, including untracked ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// What an answer is bound to.
+    /// The digest that an answer is bound to.
     pub digest: Option<String>,
     pub file_count: u64,
     pub added: u64,
     pub removed: u64,
     /// The first changed files.
     pub files: Vec<ChangedFileView>,
-    /// The patch, where it is kept and the run is read.
+    /// The patch, if it is stored and the view includes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Why the patch is not kept, or not all of it.
+    /// Why the patch is missing or incomplete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_note: Option<String>,
-    /// Why the change cannot be shown, where it cannot.
+    /// Why the change cannot be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it shows, in words.
+    /// The title, for people.
     #[serde(skip)]
     pub title: String,
 }
@@ -64,7 +64,7 @@ pub struct ApprovedDiffView {
 }
 
 impl DiffView {
-    /// What is shown of a change, without its patch.
+    /// Creates the view of a change, without its patch.
     pub fn of(shown: &ShownDiff) -> Self {
         let none = Self {
             since: shown.since.text().to_owned(),
@@ -97,7 +97,7 @@ impl DiffView {
         }
     }
 
-    /// How much changed: `3 files, +10 -2`.
+    /// The size of the change: `3 files, +10 -2`.
     pub fn totals(&self) -> String {
         match self.file_count {
             0 => "no file changed".to_owned(),
@@ -119,7 +119,7 @@ impl ChangedFileView {
         }
     }
 
-    /// What happened to it, for people: `modified src/main.rs, +3 -1`.
+    /// The change in one line: `modified src/main.rs, +3 -1`.
     pub fn line(&self) -> String {
         let path = match &self.old_path {
             Some(old) => format!("{old} → {}", self.path),
@@ -135,7 +135,7 @@ impl ChangedFileView {
 }
 
 impl ApprovedDiffView {
-    /// A change that was shown when its question was answered.
+    /// Creates the view of a change that was shown when its question was answered.
     pub fn of(approved: &ApprovedDiff) -> Self {
         Self {
             since: approved.since.text().to_owned(),

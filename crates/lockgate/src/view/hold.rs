@@ -1,4 +1,4 @@
-//! Holds: the question, what may be answered, the files that it is about, and the answer once there is one.
+//! Holds: the question, its options, the files that it shows, and its answer.
 
 use super::command::{answer_command, lockgate, resume_command};
 use super::deadline::{Deadline, OnDeadlineView};
@@ -23,49 +23,49 @@ use serde::{Deserialize, Serialize};
 /// How many lines of each file are shown.
 const LINES: usize = 12;
 
-/// A question that waits, or that has its answer and is being settled.
+/// A hold that is open, or whose answer has not taken effect yet.
 #[derive(Clone, Debug, Serialize)]
 pub struct HoldView {
     pub id: String,
     pub kind: OpenEnum<HoldKind>,
     pub phase: Option<String>,
-    /// The addresses of the tasks or the gate that it is about.
+    /// The addresses of the tasks or the gate that it concerns.
     pub tasks: Vec<String>,
     pub state: HoldState,
     pub prompt: String,
     pub notes: Vec<String>,
     pub options: Vec<OptionView>,
     pub files: Vec<FileView>,
-    /// The git change that the answer is about.
+    /// The git change that the answer is bound to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<DiffView>,
     pub revision: u32,
     pub since: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<AnswerView>,
-    /// What was answered when the same question was asked before.
+    /// The answer to the previous revision of the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_answer: Option<AnswerView>,
-    /// The whole question as people see it, where it is more than the prompt.
+    /// The full question, if it is more than the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Whether the run waits for it.
+    /// Whether the run waits for the answer.
     pub blocking: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_deadline: Option<OnDeadlineView>,
-    /// Whether its deadline passed, and it is told louder.
+    /// Whether the deadline has passed and the hold was escalated.
     pub escalated: bool,
-    /// What stops the run here, where none of the options does.
+    /// The option that stops the run, if the regular options do not include one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<OptionView>,
-    /// Its deadline, for people.
+    /// The deadline, for people.
     #[serde(skip)]
     pub until: Option<Deadline>,
 }
 
-/// What the row of a hold keeps for lists.
+/// The content that the row of a hold stores for lists.
 #[derive(Default, Deserialize)]
 struct Shown {
     phase: Option<String>,
@@ -88,7 +88,7 @@ struct Shown {
     diff: Option<ShownDiff>,
 }
 
-/// Something that may be answered.
+/// An option of a hold.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OptionView {
     pub id: String,
@@ -100,7 +100,7 @@ pub struct OptionView {
     pub cons: Option<String>,
 }
 
-/// What was answered, and has not taken effect yet.
+/// An answer that has not taken effect yet.
 #[derive(Clone, Debug, Serialize)]
 pub struct AnswerView {
     pub option: String,
@@ -114,7 +114,7 @@ pub struct AnswerView {
 #[derive(Clone, Debug, Serialize)]
 pub struct WhoView {
     pub name: String,
-    /// The user of the operating system, where there was one.
+    /// The user id in the operating system, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
     pub credential: Credential,
@@ -123,36 +123,36 @@ pub struct WhoView {
 }
 
 impl WhoView {
-    /// An actor, as JSON shows it.
+    /// Creates the view of an actor.
     pub fn of(actor: &Actor) -> Self {
         Self { name: actor.name.clone(), uid: actor.uid, credential: actor.credential, channel: actor.channel }
     }
 }
 
-/// A file that a decision is about.
+/// A file that a hold shows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileView {
     pub path: String,
     pub digest: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Its size and first lines as they were when the hold opened, for people.
+    /// The size and first lines of the file when the hold opened.
     #[serde(skip)]
     pub preview: Option<Preview>,
 }
 
 impl HoldView {
-    /// What was answered to it, by whom and when.
+    /// The answer, who gave it and when.
     pub fn answered(&self) -> Option<String> {
         self.answer.as_ref().map(AnswerView::words)
     }
 
-    /// What was answered when the same question was asked before.
+    /// The answer to the previous revision of the question.
     pub fn answered_before(&self) -> Option<String> {
-        self.previous_answer.as_ref().map(|answer| format!("when this was asked before, it was {}", answer.words()))
+        self.previous_answer.as_ref().map(|answer| format!("previously {}", answer.words()))
     }
 
-    /// What a hold looks like, without what is in its files.
+    /// Creates the view of a hold, without the contents of its files.
     pub fn of(hold: &Hold) -> Self {
         let until = Deadline::of(hold);
         Self {
@@ -180,7 +180,7 @@ impl HoldView {
         }
     }
 
-    /// What a hold looks like, as far as its row knows.
+    /// Creates the view of a hold from its row.
     pub fn listed(row: HoldRow) -> Self {
         let shown: Shown = serde_json::from_str(&row.shown).unwrap_or_default();
         let label =
@@ -203,7 +203,7 @@ impl HoldView {
             answer: None,
             previous_answer: None,
             text: shown.text,
-            // What no run waits for is answered in the commit that opens it.
+            // A hold that blocks no run is answered by the same commit that opens it.
             blocking: true,
             deadline: shown.deadline,
             on_deadline: until.as_ref().map(Deadline::view),
@@ -218,13 +218,13 @@ impl HoldView {
         self.text.as_deref().unwrap_or(&self.prompt)
     }
 
-    /// What happens at its deadline, as a line for people, where it waits and has one.
+    /// Describes the deadline of an open hold, if it has one.
     pub fn deadline_line(&self, now: Timestamp) -> Option<String> {
         let until = self.until.as_ref().filter(|_| self.is_open())?;
         Some(sanitize::line(&until.words(now)).into_owned())
     }
 
-    /// What a hold looks like, with the first lines of its files as they were when it was opened.
+    /// Creates the view of a hold, with the first lines of its files when it opened.
     pub async fn with_previews(hold: &Hold, store: &dyn Store) -> Result<Self, Error> {
         let mut view = Self::of(hold);
         let digests: Vec<Digest> = hold.files.iter().filter_map(|file| file.seen.digest()).collect();
@@ -252,13 +252,13 @@ impl HoldView {
         self.state == HoldState::Open
     }
 
-    /// Whether it still waits although its deadline has passed, which decides in place of any answer.
+    /// Whether it is still open although its deadline has passed and decides it instead of an answer.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         self.is_open() && self.until.as_ref().is_some_and(|until| until.decides(now))
     }
 
-    /// The commands that move its run: those that answer it or, once it is overdue, the one that applies its deadline. No process drives
-    /// an `undriven` run, so that resuming it applies the deadline too.
+    /// The commands that move the run on: those that answer the hold or, if it is overdue, the one that fires its deadline.
+    /// Resuming an `undriven` run fires it too.
     pub fn next_commands(&self, run: &str, undriven: bool, now: Timestamp) -> Vec<String> {
         let continues = self.until.as_ref().is_some_and(Deadline::continues);
         match self.is_overdue(now) {
@@ -268,24 +268,24 @@ impl HoldView {
         }
     }
 
-    /// The commands that answer it, one for each option; none where it has its answer.
+    /// The commands that answer the hold, one per option. Empty if it is answered.
     pub fn commands(&self) -> Vec<String> {
         if !self.is_open() {
             return Vec::new();
         }
         let command = |(at, option): (usize, &OptionView)| {
-            // Questions with a form of their own are answered by the words that they name.
+            // Questions with their own format are answered by option id.
             let name = if self.text.is_some() { &option.id } else { &option.label };
             answer_command(&self.id, self.revision, (at, name), option.with_feedback)
         };
         let mut commands: Vec<String> = self.options.iter().enumerate().map(command).collect();
-        // By its id: it has no number.
+        // The stop option has no number, so it is selected by id.
         commands.extend(self.stop.iter().map(|stop| answer_command(&self.id, self.revision, (0, &stop.id), false)));
         commands
     }
 }
 
-/// The patch of the git change that a hold shows, where it is kept.
+/// The patch of the git change that a hold shows, if it is stored.
 pub async fn patch(hold: &Hold, store: &dyn Store) -> Result<Option<String>, Error> {
     let Some(digest) = hold.diff.as_ref().and_then(|diff| diff.change()?.text) else { return Ok(None) };
     let kept = store.values(&[digest]).await?.into_iter().next().flatten();
@@ -303,7 +303,7 @@ impl OptionView {
         }
     }
 
-    /// What stops the run at any hold.
+    /// The option that stops the run at any hold.
     fn stop() -> Self {
         Self::of(Hold::stop_choice())
     }
@@ -321,7 +321,7 @@ impl FileView {
 }
 
 impl AnswerView {
-    /// What was answered, by whom and when, for people.
+    /// Describes the answer, who gave it and when.
     fn words(&self) -> String {
         let by = phrases::by_channel(&self.by.name, self.by.channel);
         let feedback = self.feedback.as_deref().filter(|feedback| !feedback.is_empty());
@@ -341,7 +341,7 @@ impl AnswerView {
     }
 }
 
-/// An option in a list: with its id where that is more than its label in another form.
+/// An option in a list. Shows the id only if it is not just the label in another form.
 pub fn option_line(at: usize, choice: &Choice) -> String {
     let asks = if choice.with_feedback { " (with feedback)" } else { "" };
     let words = |text: &str| text.to_lowercase().replace(|sign: char| !sign.is_alphanumeric(), "");

@@ -1,17 +1,17 @@
-//! What a run looks like from outside: one model, which front ends show as JSON and as text.
+//! Views of a run, which front ends show as JSON and as text.
 //!
-//! | module | what it shows |
+//! | module | contents |
 //! | --- | --- |
-//! | `agent` | agents, their sessions and what they used |
-//! | `hold` | questions, their options and files, and answers that have not taken effect |
-//! | `diff` | git changes that decisions are about |
-//! | `deadline` | until when a hold waits, and what happens then |
+//! | `agent` | agents, their sessions and usage |
+//! | `hold` | holds, their options and files, and answers that have not taken effect |
+//! | `diff` | git changes that questions show |
+//! | `deadline` | deadlines of holds and their consequences |
 //! | `status` | the statuses of runs and phases |
-//! | `step` | tasks and gates, with how they failed and where their logs are |
+//! | `step` | tasks and gates, with their failures and logs |
 //! | `aborted` | who or what aborted a run |
 //! | `cancelled` | who cancelled a run, and why |
-//! | `command` | the commands that people are told to type |
-//! | `worktree` | git worktrees and what would be lost with them |
+//! | `command` | commands to show to people |
+//! | `worktree` | git worktrees and the work in them |
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
 mod aborted;
@@ -49,7 +49,7 @@ use lockgate_store::{DriverInfo, Store};
 use serde::Serialize;
 use serde_json::Value;
 
-/// A run as it stands.
+/// A run and its current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunView {
     pub run: String,
@@ -58,27 +58,27 @@ pub struct RunView {
     pub status: RunStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How it was cancelled, where it was.
+    /// How it was cancelled, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<CancelledView>,
-    /// How it was aborted, where it was, for people.
+    /// How it was aborted, if it was, for people.
     #[serde(skip)]
     pub aborted: Option<Aborted>,
     pub current_phase: Option<String>,
     pub phases: Vec<PhaseView>,
     pub tasks: Vec<StepView>,
-    /// The gap check of the current phase, where it has one.
+    /// The gap check of the current phase, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_check: Option<GapView>,
     pub gates: Vec<StepView>,
     pub holds: Vec<HoldView>,
     pub warnings: Vec<String>,
-    /// Its git worktrees that are there.
+    /// Its existing git worktrees.
     pub worktrees: Vec<WorktreeView>,
-    /// What it looks like as a pipeline, where it is one.
+    /// The view of the pipeline, if the run is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineView>,
-    /// Whether it was left to whichever process drives in the background.
+    /// Whether it is detached, so that any background process may drive it.
     pub detached: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<DriverView>,
@@ -87,7 +87,7 @@ pub struct RunView {
     pub context: Value,
 }
 
-/// A phase as it stands.
+/// A phase and its current state.
 #[derive(Clone, Debug, Serialize)]
 pub struct PhaseView {
     pub id: String,
@@ -102,7 +102,7 @@ pub struct DriverView {
     pub pid: u32,
     pub host: String,
     pub since: Timestamp,
-    /// Until when it is believed to be alive without being heard of; only where the database is on a server.
+    /// When its lease expires unless it is renewed; only if the database is on a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
@@ -114,7 +114,7 @@ impl From<DriverInfo> for DriverView {
 }
 
 impl RunView {
-    /// What a run looks like; `driver` is the living process that drives it, unless that is about to end.
+    /// Creates the view. `driver` is the live process that drives the run.
     pub async fn of(run: &Run, driver: Option<DriverInfo>, project: &Project) -> Result<Self, Error> {
         let status = RunStatus::of(run.status(), driver.is_some());
         let current = run.current.as_ref();
@@ -145,7 +145,7 @@ impl RunView {
             worktrees,
             pipeline: PipelineView::of(run, &project.root, driven),
             detached: run.detached,
-            // A process that still has its claim has nothing left to do with it.
+            // The driver of an ended run may still hold its claim, but has nothing left to do.
             driver: driver.filter(|_| run.end.is_none()).map(DriverView::from),
             started_at: run.started_at,
             output_dir: run.output_dir.clone(),

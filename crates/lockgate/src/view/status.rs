@@ -1,4 +1,4 @@
-//! Statuses as people and JSON see them: of runs and of phases.
+//! Statuses of runs and phases, as shown to people and in JSON.
 
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::index::OpenEnum;
@@ -6,7 +6,7 @@ use lockgate_engine::run::{Run, Status};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The status of a run as it is shown: a run that could continue and that no process drives is interrupted.
+/// The displayed status of a run. A run that could continue, but that no process drives, is interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -17,12 +17,12 @@ pub enum RunStatus {
     Aborted,
     Cancelled,
     Complete,
-    /// A status that only a newer release knows.
+    /// A status of a newer release.
     Unknown,
 }
 
 impl RunStatus {
-    /// The status of a run; `driven` says whether a living process drives it.
+    /// The displayed status. `driven` says whether a live process drives the run.
     pub fn of(status: Status, driven: bool) -> Self {
         match status {
             Status::Running if driven => Self::Running,
@@ -35,12 +35,12 @@ impl RunStatus {
         }
     }
 
-    /// The same from the row of a list.
+    /// The displayed status for the row of a list.
     pub fn of_row(status: &OpenEnum<Status>, driven: bool) -> Self {
         status.known().map_or(Self::Unknown, |status| Self::of(status, driven))
     }
 
-    /// Whether nothing more happens unless the run is resumed, or something in it is retried.
+    /// Whether nothing more happens unless the run is resumed or a step is retried.
     pub fn has_ended(self) -> bool {
         match self {
             Self::Complete | Self::Failed | Self::Aborted | Self::Cancelled => true,
@@ -48,17 +48,17 @@ impl RunStatus {
         }
     }
 
-    /// Whether a person must answer before anything happens.
+    /// Whether a person must answer before the run continues.
     pub fn is_waiting(self) -> bool {
         self == Self::Waiting
     }
 
-    /// Whether it could continue, and no process drives it.
+    /// Whether the run could continue, but no process drives it.
     pub fn is_interrupted(self) -> bool {
         self == Self::Interrupted
     }
 
-    /// The word for it.
+    /// The name of the status.
     pub fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -79,21 +79,20 @@ impl fmt::Display for RunStatus {
     }
 }
 
-/// The status of a phase as it is shown.
+/// The displayed status of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PhaseStatus {
-    /// Its turn has not come.
+    /// It has not started.
     Pending,
-    /// It was passed over.
+    /// It was skipped.
     Skipped,
-    /// The run is in it and has this status.
+    /// The run is in this phase and has this status.
     Current(RunStatus),
-    /// It is complete.
     Complete,
 }
 
 impl PhaseStatus {
-    /// The status of a phase in a run that is shown with this status.
+    /// The status of a phase in a run with this displayed status.
     pub fn of(run: &Run, position: usize, phase: &PhaseId, status: RunStatus) -> Self {
         if run.current.as_ref().is_some_and(|current| current.id == *phase) {
             return match run.status() {
@@ -110,7 +109,7 @@ impl PhaseStatus {
         }
     }
 
-    /// The word for it.
+    /// The name of the status.
     pub fn word(self) -> &'static str {
         match self {
             Self::Pending => "pending",

@@ -1,4 +1,4 @@
-//! Tasks and gates of the phase under way.
+//! Tasks and gates of the current phase.
 
 use super::AgentView;
 use crate::graph::{Mark, gap_mark};
@@ -12,7 +12,7 @@ use lockgate_engine::time::Timestamp;
 use lockgate_runner::root::{Root, Step};
 use serde::Serialize;
 
-/// A task or gate of the phase under way.
+/// A task or gate of the current phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepView {
     pub id: String,
@@ -20,10 +20,10 @@ pub struct StepView {
     pub attempts: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The task that became this one and others.
+    /// The task that fanned out into this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Why it was left out.
+    /// Why it was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The agent that works on it.
@@ -34,16 +34,17 @@ pub struct StepView {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The last lines of what it printed before it failed.
+    /// The last lines of its output before it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail: Option<String>,
-    /// The file with all that its last attempt printed.
+    /// The log of its last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
 }
 
 impl StepView {
-    /// The same where nobody drives the run: what was under way was cut off, although nobody could record that.
+    /// Marks a running step as interrupted if no process drives the run. The history has no event for this, because the driver
+    /// died.
     fn if_driven(mut self, driven: bool) -> Self {
         self.mark = self.mark.if_driven(driven);
         if self.status == StepStatus::Running && !driven {
@@ -59,12 +60,12 @@ impl StepView {
     }
 }
 
-/// The tasks of the phase under way.
+/// The tasks of the current phase.
 pub(super) fn tasks(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> Vec<StepView> {
     (0..phase.tasks.len()).map(|index| task_view(run, phase, index, root).if_driven(driven)).collect()
 }
 
-/// Why a task was left out.
+/// Why a task was omitted.
 fn omitted(state: &TaskState) -> Option<String> {
     let TaskState::Omitted { reason, .. } = state else { return None };
     Some(reason.clone())
@@ -98,16 +99,16 @@ fn task_view(run: &Run, phase: &PhaseRun, index: usize, root: &Root) -> StepView
     view.with_failure(failure)
 }
 
-/// The gap check of the phase under way.
+/// The gap check of the current phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct GapView {
     pub status: GapStatus,
-    /// How many checks in a row found gaps.
+    /// How many consecutive checks found gaps.
     pub rounds: u32,
-    /// What follows from the gaps.
+    /// The consequence of the gaps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<GapAction>,
-    /// What is missing, and what the check said.
+    /// The gaps, and the message of the check.
     pub notes: Vec<String>,
     #[serde(skip)]
     pub mark: Mark,
@@ -124,7 +125,7 @@ pub enum GapStatus {
 }
 
 impl GapStatus {
-    /// The word for it.
+    /// The name of the status.
     pub fn word(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -135,7 +136,7 @@ impl GapStatus {
     }
 }
 
-/// The gap check of the phase under way, where it has one.
+/// The gap check of the current phase, if it has one.
 pub(super) fn gap_check(run: &Run, phase: &PhaseRun, driven: bool) -> Option<GapView> {
     run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
     let (status, action, notes) = match &phase.gap.state {
@@ -148,7 +149,7 @@ pub(super) fn gap_check(run: &Run, phase: &PhaseRun, driven: bool) -> Option<Gap
     Some(GapView { status, rounds: run.gap_rounds, action, notes, mark })
 }
 
-/// The gates of the phase under way.
+/// The gates of the current phase.
 pub(super) fn gates(run: &Run, phase: &PhaseRun, root: &Root, driven: bool) -> Vec<StepView> {
     let view = |gate| gate_view(&run.id, (&phase.id, phase.iteration), gate, root).if_driven(driven);
     phase.gates.iter().map(view).collect()
@@ -176,7 +177,7 @@ fn gate_view(run: &RunId, (phase, iteration): (&PhaseId, u32), gate: &GateRun, r
     view.with_failure(gate.state.failure())
 }
 
-/// The log of an attempt, where there is one.
+/// The log of an attempt, if it exists.
 fn log(root: &Root, run: &RunId, step: Step<'_>, attempt: u32) -> Option<String> {
     let path = root.log_file(run, step, attempt);
     path.is_file().then(|| path.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! Git worktrees of a run: where they lie, on which branch, and what would be lost with them.
+//! Git worktrees of a run: their paths and branches, and the work in them.
 
 use crate::sanitize;
 use lockgate_engine::id::{PhaseId, RunId, TaskId, TaskKey};
@@ -8,25 +8,25 @@ use lockgate_runner::root::Root;
 use lockgate_runner::worktree::{ExistingWorktree, Tree};
 use serde::Serialize;
 
-/// A worktree that is there.
+/// An existing worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorktreeView {
     pub run: String,
-    /// The task that works in it; none where all of the run does.
+    /// The task that uses it; absent if the whole run uses it.
     pub task: Option<String>,
-    /// Where it lies, relative to the root.
+    /// Its path, relative to the root.
     pub path: String,
-    /// Whether it still lies there, not only its branch.
+    /// Whether the directory exists, not only the branch.
     pub exists: bool,
     pub branch: String,
-    /// How many commits nothing else has.
+    /// The number of commits that are on no other branch.
     pub commits: u64,
-    /// How many files hold changes that were not committed; unknown where git could not say.
+    /// The number of files with uncommitted changes; absent if git cannot tell.
     pub uncommitted: Option<u64>,
 }
 
 impl WorktreeView {
-    /// What is there; the workflow of its run tells which task it belongs to.
+    /// Creates the view. The workflow is needed to find the task that the worktree belongs to.
     pub fn of(existing: &ExistingWorktree, root: &Root, workflow: Option<&Workflow>) -> Self {
         Self {
             run: existing.run().to_string(),
@@ -39,19 +39,19 @@ impl WorktreeView {
         }
     }
 
-    /// It as one line, neutral already.
+    /// The worktree in one line, safe to print to a terminal.
     pub fn line(&self) -> String {
-        let place = if self.exists { self.path.as_str() } else { "(its folder is gone)" };
+        let place = if self.exists { self.path.as_str() } else { "(its directory is missing)" };
         let task = self.task.as_deref().map(|task| format!(" of {task}")).unwrap_or_default();
         let line = format!("{place} on branch {}{task}: {}", self.branch, self.holds());
         sanitize::line(&line).into_owned()
     }
 
-    /// What would be lost with it.
+    /// Describes the work that would be lost with it.
     pub fn holds(&self) -> String {
         let commits = (self.commits > 0).then(|| counted(self.commits, "commit"));
         let uncommitted = match self.uncommitted {
-            None => Some("git cannot say what was not committed".to_owned()),
+            None => Some("uncommitted changes unknown".to_owned()),
             Some(0) => None,
             Some(files) => Some(counted(files, "uncommitted file")),
         };
@@ -60,7 +60,7 @@ impl WorktreeView {
     }
 }
 
-/// The address of the task whose worktree has this name, where its workflow tells.
+/// The address of the task whose worktree has this name, if the workflow is known.
 fn task(run: &RunId, part: &str, workflow: Option<&Workflow>) -> String {
     let phases = workflow.into_iter().flat_map(|workflow| &workflow.phases);
     let mut addresses = phases.flat_map(|phase| phase.tasks.iter().map(|task| (phase.id.clone(), task.id.clone())));
@@ -69,7 +69,7 @@ fn task(run: &RunId, part: &str, workflow: Option<&Workflow>) -> String {
         let name = Tree::of_task(run, &key(phase, task, None)).name;
         let rest = format!("{run}-{part}").strip_prefix(&name)?.to_owned();
         match rest.strip_prefix('-').and_then(|item| item.rsplit_once('-')) {
-            // A readable form of the item and a digest, so that no two are called the same.
+            // The name contains a readable form of the item and a digest, so that names are unique.
             Some((item, _)) => Some(format!("{address}[{item}]")),
             None => rest.is_empty().then_some(address),
         }
@@ -77,7 +77,7 @@ fn task(run: &RunId, part: &str, workflow: Option<&Workflow>) -> String {
     found.unwrap_or_else(|| part.to_owned())
 }
 
-/// Whether somebody who names a task means this worktree: by its address or its id, with the item in brackets, or as it is listed.
+/// Whether a name selects this worktree: the address or id of its task, with the item in brackets, or the name in lists.
 pub fn is_meant(named: &str, existing: &ExistingWorktree, view: &WorktreeView, workflow: Option<&Workflow>) -> bool {
     let listed = view.task.as_deref().unwrap_or_default();
     if named == listed || Some(named) == existing.part() || listed.split_once('/').is_some_and(|(_, task)| task == named) {

@@ -1,4 +1,4 @@
-//! Whoever embeds the library, what decides about runs is refused inside tasks, and the attempt is recorded.
+//! Decisions about runs are refused inside tasks, regardless of the embedding program, and the attempts are recorded.
 
 use lockgate::backup::restore;
 use lockgate::code::Code;
@@ -22,7 +22,7 @@ phases:
       prompt: Ship it?
 ";
 
-/// What an agent is that runs inside a task.
+/// An agent that runs inside a task.
 pub(crate) fn inside_a_task() -> Caller {
     let actor = Actor {
         credential: Credential::Agent,
@@ -33,7 +33,7 @@ pub(crate) fn inside_a_task() -> Caller {
     Caller::new(actor, TerminalRule::NotRequired)
 }
 
-/// What was refused in a run, in order, as its history records it.
+/// The refused actions of a run, in order, according to its history.
 pub(crate) async fn refused(project: &Project, run: &RunId) -> Vec<String> {
     let mut refused = Vec::new();
     for commit in History::of(project.store(), run).next().await.unwrap() {
@@ -94,5 +94,5 @@ async fn decisions_about_the_project_are_refused_inside_a_task() {
         restored.unwrap_err().code(),
     ];
     assert_eq!(codes, [Code::InsideTask; 4]);
-    assert!(project.find_leftovers().await.is_ok(), "everyone may look");
+    assert!(project.find_leftovers().await.is_ok(), "anyone may list garbage");
 }

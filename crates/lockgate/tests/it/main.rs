@@ -1,7 +1,7 @@
 //! The library as an embedding program uses it.
 
 mod authority;
+mod lists_and_histories;
 mod many_runs;
 mod ownership;
-mod reading;
-mod resuming_pipelines;
+mod pipelines_resume;

@@ -1,4 +1,4 @@
-//! Many runs in one process, some of whose drivers panic, answered from another process.
+//! Many runs in one process, with panicking drivers and answers from another process.
 
 use lockgate::engine::id::RunId;
 use lockgate::engine::run::Run;
@@ -34,16 +34,16 @@ phases:
       - { id: upload, run: 'true', on_interrupt: rerun }
 ";
 
-/// How long all of it may take before it counts as stuck, on two slow cores.
+/// The time limit for the whole test, on two slow cores.
 const BUDGET: Duration = Duration::from_secs(240);
 
 /// Panics in the drivers of some runs, once each, and in reports about others.
 #[derive(Default)]
 struct Panics {
     doomed: Mutex<BTreeSet<RunId>>,
-    /// Panic as soon as they are driven, before they have a driver.
+    /// Runs that panic as soon as they are driven, before they have a driver.
     doomed_at_start: Mutex<BTreeSet<RunId>>,
-    /// Panic when they wait, after their driver has ended.
+    /// Runs that panic when they wait, after their driver has ended.
     doomed_at_rest: Mutex<BTreeSet<RunId>>,
     panicked: Mutex<BTreeSet<RunId>>,
     not_driven: Mutex<Vec<(RunId, String)>>,
@@ -68,8 +68,8 @@ impl Observer for Panics {
     }
 }
 
-/// The example program `chat_bridge`, which cargo builds together with the tests. What descends from a process that drives runs may not
-/// answer for people, so a shell starts it and leaves it behind.
+/// The example program `chat_bridge`, which cargo builds together with the tests. A shell starts it and exits, because
+/// descendants of a process that drives runs may not answer for people.
 fn chat_bridge(dir: &Path) -> (ChildStdin, ChildStdout) {
     let test = std::env::current_exe().unwrap();
     let target: PathBuf = test.parent().and_then(Path::parent).unwrap().join("examples/chat_bridge");
@@ -82,9 +82,9 @@ fn chat_bridge(dir: &Path) -> (ChildStdin, ChildStdout) {
     streams
 }
 
-/// Answers every hold that the bridge prints, until all runs are answered; gives the lines with which the bridge says so.
+/// Answers every hold that the bridge prints until all runs are answered, and returns the bridge's confirmations.
 fn answer_all((mut input, output): (ChildStdin, ChildStdout)) -> Vec<String> {
-    // The bridge ends when its input does, at the end of this function.
+    // The bridge exits when its input is closed, at the end of this function.
     let lines = BufReader::new(output).lines().map(Result::unwrap);
     let mut said = Vec::new();
     for line in lines {
@@ -118,7 +118,7 @@ async fn all_complete(database: Option<String>) {
     let file = dir.path().join("release.yaml");
     std::fs::write(&file, WORKFLOW).unwrap();
     if let Some(url) = database {
-        // The other process finds the database in the settings, too.
+        // The other process also finds the database in the settings.
         std::fs::create_dir(dir.path().join(".lockgate")).unwrap();
         std::fs::write(dir.path().join(".lockgate/config.yaml"), format!("database: \"{url}\"\n")).unwrap();
     }

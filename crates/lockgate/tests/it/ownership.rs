@@ -1,4 +1,4 @@
-//! Who drives a run: one driver at a time, also inside one process.
+//! Ownership of runs: each run has one driver at a time, even within one process.
 
 use lockgate::code::Code;
 use lockgate::engine::id::RunId;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// Each run notes that its task started, and ends when the file `go` exists.
+/// Each run records the start of its task, which ends when the file `go` exists.
 const WORKFLOW: &str = "
 name: waits-for-go
 phases:
@@ -57,7 +57,7 @@ impl Bench {
     }
 }
 
-/// Counts the tasks that started, and notes the runs that could not be driven.
+/// Counts started tasks, and records runs that could not be driven.
 #[derive(Default)]
 struct Observed {
     started: watch::Sender<usize>,
@@ -126,7 +126,7 @@ async fn a_queued_run_is_waited_for_while_the_worker_is_busy_with_another() {
     observed.started.subscribe().wait_for(|started| *started == 1).await.unwrap();
     let waiting = bench.project.wait(&queued);
     tokio::pin!(waiting);
-    // Longer than a run may take from one process to the next.
+    // Longer than a handover between processes may take.
     let early = tokio::time::timeout(Duration::from_secs(3), &mut waiting).await;
     assert!(early.is_err(), "{early:?}");
     bench.go();

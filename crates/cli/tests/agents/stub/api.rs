@@ -1,4 +1,4 @@
-//! The four APIs: what a request says, and how an answer is written.
+//! Requests and responses of the four APIs.
 
 use super::{Reply, Tokens, Turn};
 use serde_json::{Value, json};
@@ -25,12 +25,12 @@ impl Api {
         }
     }
 
-    /// Only Gemini has another path for an answer in one piece.
+    /// Only Gemini uses another path for responses that are not streamed.
     pub(super) fn content_type(self, path: &str) -> &'static str {
         if path.contains(":generateContent") { "application/json" } else { SSE }
     }
 
-    /// What was said so far, by whom.
+    /// The conversation so far.
     pub(super) fn turns(self, body: &Value) -> Vec<Turn> {
         let list = match self {
             Self::Chat | Self::Messages => &body["messages"],
@@ -64,7 +64,7 @@ impl Api {
         }
     }
 
-    /// An answer, as the events that this API streams.
+    /// A response, as the events that this API streams.
     pub(super) fn answer(self, path: &str, reply: &Reply, tokens: Tokens) -> String {
         match self {
             Self::Chat => data(&chat(reply, tokens)) + "data: [DONE]\n\n",
@@ -75,11 +75,11 @@ impl Api {
         }
     }
 
-    /// The body that comes with an HTTP error.
+    /// The body of an HTTP error.
     pub(super) fn error(self, status: u64) -> String {
         let (message, kind) = match status {
             401 => ("the stub does not know this key", "authentication_error"),
-            _ => ("the stub was told to fail", "api_error"),
+            _ => ("the stub was configured to fail", "api_error"),
         };
         let error = match self {
             Self::Chat | Self::Responses => json!({"error": {"message": message, "type": kind, "code": kind}}),
@@ -93,7 +93,7 @@ impl Api {
     }
 }
 
-/// A call of whichever shell tool the program offers.
+/// A call of the shell tool that the program offers.
 pub(super) fn shell(tools: &[String], command: &str) -> Reply {
     let known = ["exec_command", "run_shell_command", "Bash", "bash", "shell"];
     let tool = known.into_iter().find(|name| tools.iter().any(|tool| tool == name));
@@ -103,7 +103,7 @@ pub(super) fn shell(tools: &[String], command: &str) -> Reply {
         Some(tool) => {
             Reply::Call { tool: tool.to_owned(), input: json!({"command": command, "description": "a step of the script"}) }
         }
-        None => Reply::Text(format!("there is no shell tool among {}", tools.join(", "))),
+        None => Reply::Text(format!("no shell tool among {}", tools.join(", "))),
     }
 }
 
@@ -206,7 +206,7 @@ fn gemini(reply: &Reply, tokens: Tokens) -> Value {
     })
 }
 
-/// Ids differ: some programs keep a call by its id over a whole session.
+/// Ids must be unique, because some programs identify calls by id within a session.
 fn call_id() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -1,12 +1,12 @@
-//! As much of HTTP/1.1 as the agent programs use: one request for each connection, with a length or in chunks.
+//! The subset of HTTP/1.1 that the agent programs use: one request per connection, with a length or in chunks.
 
 use std::io::{BufRead, BufReader, Error, Read, Result, Write};
 use std::net::TcpStream;
 
 pub(super) struct Request {
-    /// The path with its query.
+    /// The path, including the query.
     pub(super) path: String,
-    /// The headers, in lower case.
+    /// The headers in lower case.
     pub(super) headers: String,
     pub(super) body: Vec<u8>,
 }
@@ -58,7 +58,7 @@ pub(super) fn respond(mut stream: &TcpStream, status: u64, content_type: &str, b
     stream.write_all(body.as_bytes())
 }
 
-/// Says nothing until the client hangs up.
+/// Blocks until the client closes the connection.
 pub(super) fn until_closed(mut stream: &TcpStream) -> Result<()> {
     let mut rest = [0; 512];
     while stream.read(&mut rest)? > 0 {}

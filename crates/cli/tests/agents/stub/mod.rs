@@ -1,17 +1,17 @@
-//! A stub model server on loopback, which speaks the four APIs that the agent programs speak.
+//! A stub model server on loopback, which implements the four APIs that the agent programs use.
 //!
-//! The prompt itself carries the script, so that sessions need no state here: `%%[{"sh":"touch a"},{"text":"done"}]%%` makes the
-//! model call its shell first and then say "done". The step is the number of turns that the model has taken since the last user
-//! text with a script, so a resumed session continues where it was.
+//! The prompt contains the script, so the server needs no session state: `%%[{"sh":"touch a"},{"text":"done"}]%%` makes the model
+//! call its shell first and then say "done". The current step is the number of turns since the last user text with a script, so a
+//! resumed session continues where it stopped.
 //!
-//! | step | what the model does |
+//! | step | behavior of the model |
 //! | --- | --- |
 //! | `{"text": "…"}` | says this, and ends its turn |
 //! | `{"sh": "…"}` | calls its shell tool with this command |
 //! | `{"status": 401}` | answers every request with this HTTP status |
-//! | `{"wait": "…"}` | does not answer until [`Stub::release`] is called; later requests get this text |
+//! | `{"wait": "…"}` | does not respond until [`Stub::release`] is called; later requests get this text |
 //!
-//! Each turn reports 100 tokens read and 10 written. A request without the right key is refused with 401.
+//! Each turn reports 100 input and 10 output tokens. A request without the right key gets a 401.
 
 mod api;
 mod http;
@@ -25,10 +25,10 @@ use std::sync::{Arc, Mutex};
 /// The key that is accepted.
 pub(crate) const KEY: &str = "the-right-key";
 
-/// What each turn reports.
+/// The usage that each turn reports.
 const TOKENS: Tokens = Tokens { input: 100, output: 10 };
 
-/// A server that answers until it is dropped.
+/// A server that runs until it is dropped.
 pub(crate) struct Stub {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -44,25 +44,25 @@ struct Shared {
 /// A request with a script.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// What the user said in this session so far, oldest first.
+    /// The user's texts in this session, oldest first.
     pub(crate) user: Vec<String>,
-    /// How many turns the model had taken since the script.
+    /// The number of turns since the script.
     pub(crate) step: usize,
 }
 
-/// A part of a conversation.
+/// A turn of a conversation.
 enum Turn {
     User(String),
     Model,
 }
 
-/// What the model does.
+/// A reply of the model.
 enum Reply {
     Text(String),
     Call { tool: String, input: Value },
 }
 
-/// The tokens that a turn reports.
+/// The usage that a turn reports.
 #[derive(Clone, Copy)]
 struct Tokens {
     input: u64,
@@ -81,7 +81,7 @@ impl Stub {
                     return;
                 }
                 let (Ok(stream), shared) = (stream, accepting.clone()) else { continue };
-                // A client that hangs up, as a killed agent does, is not an error.
+                // It is not an error if a client disconnects, as a killed agent does.
                 std::thread::spawn(move || drop(shared.serve(&stream)));
             }
         });
@@ -92,7 +92,7 @@ impl Stub {
         format!("http://{}", self.address)
     }
 
-    /// Answers what waits from now on.
+    /// Responds to waiting requests.
     pub(crate) fn release(&self) {
         self.shared.released.store(true, Ordering::SeqCst);
     }
@@ -106,7 +106,7 @@ impl Stub {
 impl Drop for Stub {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
-        // Wakes the thread that accepts, which then ends.
+        // Wakes the accepting thread, which then exits.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -128,7 +128,8 @@ impl Shared {
             let content_type = api.content_type(&request.path);
             respond(200, content_type, &api.answer(&request.path, reply, tokens))
         };
-        // Titles and routing: requests of the program itself, which offer no tools. How many there are is not ours to count.
+        // Requests of the program itself, such as titles and routing, offer no tools. Their number is not specified, so they are
+        // not counted.
         let (Some(at), false) = (scripted, tools.is_empty()) else {
             return answer(&Reply::Text("ok".to_owned()), Tokens { input: 0, output: 0 });
         };
@@ -162,11 +163,11 @@ impl Shared {
     }
 }
 
-/// The steps that a text holds between `%%` and `%%`.
+/// The steps between `%%` and `%%` in a text.
 fn script(text: &str) -> Option<Vec<Value>> {
     let (_, rest) = text.split_once("%%[")?;
     let (steps, _) = rest.split_once("]%%")?;
     let read = |steps: &str| serde_json::from_str(&format!("[{steps}]")).ok();
-    // opencode puts an argument that has spaces into quotes, and a backslash before each quote in it.
+    // opencode quotes arguments that contain spaces, and escapes quotes in them.
     read(steps).or_else(|| read(&steps.replace("\\\"", "\"")))
 }

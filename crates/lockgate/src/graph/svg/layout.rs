@@ -1,30 +1,29 @@
-//! Where boxes and lines go.
+//! The layout of boxes and lines.
 
 use super::{BOX, ROW};
 
-/// Between boxes of a row, of a column, and between columns.
-const BESIDE: f64 = 14.0;
+/// The gaps between boxes in a row, between boxes in a column, and between columns.
+const IN_ROW: f64 = 14.0;
 const BELOW: f64 = 12.0;
 const BETWEEN: f64 = 52.0;
-/// With so many places where lines only pass, they are drawn straight through instead.
+/// Above this number of intermediate points, lines are drawn straight.
 const MOST_PASSES: usize = 5000;
-/// How often the columns are put in order.
+/// How many times the columns are reordered.
 const SWEEPS: usize = 6;
 
-/// A box with a text in it.
+/// A box with a text.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// What stands in it.
+    /// The text in the box.
     pub(super) label: String,
-    /// What is told about it.
-    pub(super) told: String,
-    /// Its classes.
+    /// The tooltip.
+    pub(super) tooltip: String,
+    /// Its CSS classes.
     pub(super) class: String,
-    /// How wide it is.
     pub(super) width: f64,
 }
 
-/// A box in its place.
+/// A positioned box.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) item: Item,
@@ -32,7 +31,7 @@ pub(super) struct Placed {
     pub(super) y: f64,
 }
 
-/// Boxes and lines in their places.
+/// Positioned boxes and lines.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Picture {
     pub(super) boxes: Vec<Placed>,
@@ -41,18 +40,18 @@ pub(super) struct Picture {
     pub(super) height: f64,
 }
 
-/// Boxes beside each other, in as many rows as they need; with arrows from one to the next where they follow each other.
+/// Lays out boxes side by side, wrapping into rows. With `follow`, connects them with arrows.
 pub(super) fn row(items: Vec<Item>, follow: bool) -> Picture {
-    let beside = if follow { 2.0 * BESIDE } else { BESIDE };
+    let gap = if follow { 2.0 * IN_ROW } else { IN_ROW };
     let mut picture = Picture { height: BOX, ..Picture::default() };
     let (mut x, mut y) = (0.0, 0.0);
     for item in items {
         let wraps = x > 0.0 && x + item.width > ROW;
         if wraps {
-            (x, y) = (if follow { 2.0 * BESIDE } else { 0.0 }, y + BOX + BELOW);
+            (x, y) = (if follow { 2.0 * IN_ROW } else { 0.0 }, y + BOX + BELOW);
         }
         if follow && let Some(last) = picture.boxes.last() {
-            // In a new row the arrow comes from the left; the reader knows where it began.
+            // In a new row, the arrow enters from the left edge.
             let from = if wraps { (0.0, y + BOX / 2.0) } else { (last.x + last.item.width, y + BOX / 2.0) };
             picture.lines.push(vec![from, (x, y + BOX / 2.0)]);
         }
@@ -60,21 +59,21 @@ pub(super) fn row(items: Vec<Item>, follow: bool) -> Picture {
         picture.boxes.push(Placed { item, x, y });
         picture.width = picture.width.max(x + width);
         picture.height = y + BOX;
-        x += width + beside;
+        x += width + gap;
     }
     picture
 }
 
-/// What stands in a column: a box, or a line that only passes.
+/// A slot in a column, which contains a box or a line that passes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
-    /// The task, where it is a box.
+    /// The task, if the slot contains a box.
     task: Option<usize>,
-    /// Where its column puts it.
+    /// The position within the column.
     order: usize,
 }
 
-/// Boxes in columns by their layers, with a line from each to those that need it.
+/// Lays out boxes in columns by their layers, with lines to their dependents.
 pub(super) fn layered(items: Vec<Item>, needs: &[Vec<usize>], layers: &[usize]) -> Picture {
     let columns = layers.iter().max().map_or(0, |most| most + 1);
     let mut slots: Vec<Slot> = (0..items.len()).map(|task| Slot { task: Some(task), order: 0 }).collect();
@@ -82,7 +81,7 @@ pub(super) fn layered(items: Vec<Item>, needs: &[Vec<usize>], layers: &[usize]) 
     (0..items.len()).for_each(|task| column[layers[task]].push(task));
     let passes: usize =
         needs.iter().enumerate().flat_map(|(at, needs)| needs.iter().map(move |need| layers[at] - layers[*need] - 1)).sum();
-    // Each line as the slots that it goes through.
+    // Each line, as the slots that it passes through.
     let mut routes: Vec<Vec<usize>> = Vec::new();
     for (at, needed) in needs.iter().enumerate() {
         for need in needed {
@@ -102,7 +101,7 @@ pub(super) fn layered(items: Vec<Item>, needs: &[Vec<usize>], layers: &[usize]) 
     place(items, &column, &slots, &routes)
 }
 
-/// Puts each column in the order of what its slots hang on, from left to right and back, so that few lines cross.
+/// Reorders the slots of each column by their neighbors, left to right and back, to reduce crossings.
 fn order_layers(column: &mut [Vec<usize>], slots: &mut [Slot], routes: &[Vec<usize>]) {
     let mut left: Vec<Vec<usize>> = vec![Vec::new(); slots.len()];
     let mut right: Vec<Vec<usize>> = vec![Vec::new(); slots.len()];
@@ -123,7 +122,7 @@ fn order_layers(column: &mut [Vec<usize>], slots: &mut [Slot], routes: &[Vec<usi
                 .map(|slot| {
                     let near = &neighbours[*slot];
                     let sum: usize = near.iter().map(|other| slots[*other].order).sum();
-                    // What hangs on nothing stays where it is.
+                    // A slot without neighbors keeps its position.
                     let key = if near.is_empty() { slots[*slot].order as f64 } else { sum as f64 / near.len() as f64 };
                     (key, *slot)
                 })
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     fn items(count: usize) -> Vec<Item> {
-        (0..count).map(|at| Item { label: at.to_string(), told: String::new(), class: String::new(), width: 100.0 }).collect()
+        (0..count).map(|at| Item { label: at.to_string(), tooltip: String::new(), class: String::new(), width: 100.0 }).collect()
     }
 
     fn overlap(one: &Placed, two: &Placed) -> bool {
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn edge_crossings_are_removed() {
-        // The first needs the last of the first column, and the last the first.
+        // The lines would cross without reordering.
         let needs = [vec![], vec![], vec![1], vec![0]];
         let picture = layered(items(4), &needs, &[0, 0, 1, 1]);
         assert!((picture.boxes[2].y - picture.boxes[1].y).abs() < 0.01 && (picture.boxes[3].y - picture.boxes[0].y).abs() < 0.01);

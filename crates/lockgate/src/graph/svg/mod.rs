@@ -1,4 +1,4 @@
-//! The drawing as an SVG picture: phases from top to bottom, tasks from left to right in layers, readable on light and dark pages.
+//! The diagram as SVG: phases from top to bottom, tasks from left to right in layers, readable on light and dark pages.
 
 mod layout;
 
@@ -7,27 +7,27 @@ use super::{CheckpointBox, Drawing, GateBox, Mark, PhaseBox, layers};
 use layout::{Item, Picture, Placed};
 use unicode_width::UnicodeWidthStr;
 
-/// Around the whole picture.
+/// The margin around the picture.
 const MARGIN: f64 = 24.0;
-/// Around what is in a phase.
+/// The padding inside a phase.
 const PADDING: f64 = 18.0;
-/// Between phases.
+/// The gap between phases.
 const GAP: f64 = 34.0;
-/// How wide a row of boxes grows before the next one begins.
+/// The maximum width of a row of boxes.
 const ROW: f64 = 860.0;
-/// How wide a phase is at least.
+/// The minimum width of a phase.
 const LEAST: f64 = 420.0;
 /// The height of a box.
 const BOX: f64 = 30.0;
-/// The width of a letter in a box, and in a sentence.
+/// The width of a character in a box, and in running text.
 const LETTER: f64 = 7.6;
 const SENTENCE_LETTER: f64 = 7.1;
-/// How many letters a box has at most.
+/// The maximum number of characters in a box.
 const LONGEST: usize = 40;
-/// How many letters a line of a prompt has, and how many lines there are.
+/// The maximum length of a prompt's line, and the maximum number of lines.
 const PROMPT: (usize, usize) = (96, 3);
 
-/// Between parts of a heading. Ordinary spaces at the beginning of a part are left out by some programs that show pictures.
+/// Separates the parts of a heading. Some viewers drop ordinary spaces at the start of a `tspan`.
 const DOT: &str = "\u{a0}·\u{a0}";
 
 const STYLE: &str = "\
@@ -45,7 +45,7 @@ text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 .interrupted{fill:#3c2413;stroke:#f08c4a}.ended,.failed{fill:#3d1a1a;stroke:#ef6a6a}.pending{fill:#1f2933;stroke:#54677a}\
 .skipped{fill:#1a222b;stroke:#54677a}}";
 
-/// Writes it.
+/// Renders the diagram.
 pub fn write(drawing: &Drawing) -> String {
     let cards: Vec<Card> = drawing.phases.iter().map(|phase| card(drawing, phase)).collect();
     let title = truncate(&drawing.title, 100);
@@ -83,7 +83,7 @@ pub fn write(drawing: &Drawing) -> String {
     )
 }
 
-/// A phase under way stands out; in all others, their parts say enough.
+/// Highlights the current phase.
 fn phase_class(mark: Mark) -> &'static str {
     match mark {
         Mark::Running | Mark::Asking | Mark::Interrupted | Mark::Ended | Mark::Failed => "phase now",
@@ -91,7 +91,7 @@ fn phase_class(mark: Mark) -> &'static str {
     }
 }
 
-/// A phase, drawn from its own corner.
+/// A phase, with coordinates relative to its own corner.
 struct Card {
     body: String,
     width: f64,
@@ -117,7 +117,7 @@ fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
     if !phase.tasks.is_empty() {
         card.add(8.0, tasks(phase));
     }
-    // Those of single tasks stand among the tasks.
+    // Gates of single tasks are drawn among the tasks.
     let gates: Vec<Item> = phase.gates.iter().filter(|gate| gate.task.is_none()).map(gate_item).collect();
     if !gates.is_empty() {
         card.add(14.0, layout::row(gates, true));
@@ -130,7 +130,7 @@ fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
 }
 
 impl Card {
-    /// Adds boxes and lines below what is there.
+    /// Appends boxes and lines at the bottom.
     fn add(&mut self, gap: f64, picture: Picture) {
         self.height += gap;
         for points in &picture.lines {
@@ -146,12 +146,12 @@ impl Card {
 
 fn item(label: &str, longest: usize, mark: Option<Mark>, kind: &'static str) -> Item {
     let sign = mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
-    let told = mark.map(|mark| format!("{label}: {}", mark.word())).unwrap_or_else(|| label.to_owned());
+    let tooltip = mark.map(|mark| format!("{label}: {}", mark.word())).unwrap_or_else(|| label.to_owned());
     let label = format!("{sign}{}", truncate(label, longest));
     Item {
         width: (label.width() as f64).mul_add(LETTER, 24.0),
         label,
-        told,
+        tooltip,
         class: format!("box {kind} {}", mark.map_or("", Mark::class)),
     }
 }
@@ -160,7 +160,7 @@ fn gate_item(gate: &GateBox) -> Item {
     item(&gate.label, LONGEST + 5, gate.mark, "gate")
 }
 
-/// The tasks with the gates that belong to them: such a gate follows its task, and whatever needs the task follows the gate.
+/// The tasks and their own gates. A gate follows its task, and dependents of the task follow the gate.
 fn tasks(phase: &PhaseBox) -> Picture {
     let mut items: Vec<Item> = phase.tasks.iter().map(|task| item(&task.label, LONGEST, task.mark, "task")).collect();
     let mut needs: Vec<Vec<usize>> = phase.tasks.iter().map(|task| task.needs.clone()).collect();
@@ -221,7 +221,7 @@ fn checkpoint_panel(card: &mut Card, drawing: &Drawing, checkpoint: &CheckpointB
     card.height = top + height;
 }
 
-/// A prompt in lines.
+/// Wraps a prompt into lines.
 fn lines(prompt: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in prompt.split(' ') {
@@ -247,7 +247,7 @@ fn boxed(body: &mut String, placed: &Placed, down: f64) {
     body.push_str(&format!(
         "<g><title>{}</title><rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{BOX}\" rx=\"6\"/>\
          <text class=\"m\" x=\"{}\" y=\"{}\">{}</text></g>\n",
-        escaped(&item.told),
+        escaped(&item.tooltip),
         item.class.trim(),
         item.width,
         x + 12.0,
@@ -256,7 +256,7 @@ fn boxed(body: &mut String, placed: &Placed, down: f64) {
     ));
 }
 
-/// A line through some points: level at each of them, a gentle curve between two.
+/// A smooth curve through some points, horizontal at each of them.
 fn path(body: &mut String, points: &[(f64, f64)], down: f64) {
     let mut curve = String::new();
     for (at, (x, y)) in points.iter().enumerate() {
@@ -276,7 +276,7 @@ fn arrow(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     body.push_str(&format!("<path class=\"line\" marker-end=\"url(#tip)\" d=\"M{} {}L{} {}\"/>\n", from.0, from.1, to.0, to.1));
 }
 
-/// Text for XML, in which some characters cannot stand at all.
+/// Escapes text for XML, and removes characters that XML does not allow.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! Pipelines, imported and resumed by an embedding program.
+//! Importing and resuming pipelines from an embedding program.
 
 use crate::authority::{inside_a_task, refused};
 use lockgate::code::Code;
@@ -60,7 +60,7 @@ async fn an_imported_pipeline_that_was_interrupted_needs_a_choice() {
     let ada = project.person("ada");
     let undecided = project.resume(&run, Resume::default(), None, ada.clone()).await.unwrap_err();
     assert_eq!(undecided.code(), Code::ResumeFlagRequired);
-    assert!(undecided.message().contains("WS3 is at work"), "{undecided}");
+    assert!(undecided.message().contains("is working on WS3"), "{undecided}");
     project.resume(&run, chosen(ResumeFlagRequired::Continue), None, ada).await.unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! What an embedding program reads of runs: lists, reasons, histories, logs.
+//! Reading runs from an embedding program: lists, reasons, histories and logs.
 
 use lockgate::answer::Answer;
 use lockgate::engine::run::event::PresetAnswer;
