@@ -18,7 +18,6 @@ use lockgate_engine::run::state::End;
 use lockgate_runner::driver::HoldTimer;
 use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Paused, fire_due, next_hold_timer};
 use lockgate_runner::runtime::{Clock as _, Runtime, SystemClock};
-use lockgate_store::Store;
 use std::pin::{Pin, pin};
 
 /// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
@@ -53,7 +52,7 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             return Err(error.reported());
         }
         Ok(Paused::Ended) => {
-            let exit = ended(project.store(), driver.run()).await?;
+            let exit = ended(project, driver.run()).await?;
             worktrees::report(project.root(), driver.run());
             plan_summaries::print_summaries(project, driver.run()).await;
             exit
@@ -163,11 +162,16 @@ async fn next_timer(runtime: &Runtime, run: &Run) {
 }
 
 /// Tells how a run ended.
-pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, CommandError> {
+pub(crate) async fn ended(project: &Project, run: &Run) -> Result<Exit, CommandError> {
     let status = run.status();
     let id = styled(STRONG, &run.id);
     match &run.end {
-        Some(End::Complete) => print::say(format_args!("run {id} is {}", styled(GOOD, "complete"))),
+        Some(End::Complete) => {
+            print::say(format_args!("run {id} is {}", styled(GOOD, "complete")));
+            if has_outputs(project, run) {
+                print::say(format_args!("  outputs: {}", sanitize::line(&run.output_dir)));
+            }
+        }
         Some(End::Failed(message)) => {
             print::say(format_args!("run {id} {}: {}", styled(ERROR, "failed"), hanging(message, "    ")));
             // Of a pipeline it is asked whether it is mended, and where nobody can be asked this says so.
@@ -183,13 +187,19 @@ pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, CommandE
             }
         }
         Some(End::Aborted) => {
-            let why = Aborted::of(store, run).await?.map(|aborted| aborted.words()).unwrap_or_default();
+            let why = Aborted::of(project.store(), run).await?.map(|aborted| aborted.words()).unwrap_or_default();
             print::say(format_args!("run {id} was {}{why}", styled(ERROR, "aborted")));
         }
         Some(End::Cancelled) => print::say(format_args!("run {id} was {}", styled(ERROR, "cancelled"))),
         None => {}
     }
     Ok(Exit::of(status))
+}
+
+/// Whether a run left something in its output directory.
+fn has_outputs(project: &Project, run: &Run) -> bool {
+    let dir = project.root().dir().join(&run.output_dir);
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Tells what a run waits for, and how to answer from somewhere else.

@@ -35,7 +35,8 @@ pub(super) fn footer() -> StyledStr {
     let heading = |text: &str| styled(STRONG.underline(), text);
     format!(
         "{}\n{EXIT_CODES}\n\n{}\n  lockgate init\n  lockgate run workflow.yaml\n  lockgate inbox\n\n\
-         `lockgate COMMAND --help` shows the options of a command, `lockgate explain CODE` the page of an error code.",
+         Use `lockgate COMMAND --help` for the options of a command,\n\
+         and `lockgate explain CODE` for the page of an error code.",
         heading("Exit codes:"),
         heading("Examples:"),
     )

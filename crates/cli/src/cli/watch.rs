@@ -71,7 +71,7 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
             rendered = Some(view);
         }
         if now.has_ended() {
-            return drive::ended(project.store(), &load(project.store(), run).await?).await;
+            return drive::ended(project, &load(project.store(), run).await?).await;
         }
         tokio::select! {
             changed = changes.next() => changed?,
@@ -100,7 +100,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, C
             return Ok(Exit::Done);
         }
         if now.has_ended() {
-            return drive::ended(project.store(), &state).await;
+            return drive::ended(project, &state).await;
         }
         if now.is_interrupted() && !rendered {
             print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
@@ -129,7 +129,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
             catch_up(project.store(), &mut state, &mut |run, entries| progress.committed(run, entries)).await?;
             if now.has_ended() {
                 drop(progress);
-                return drive::ended(project.store(), &state).await;
+                return drive::ended(project, &state).await;
             }
             if let Some(live) = progress.live() {
                 live.watch(&state, !now.is_interrupted());

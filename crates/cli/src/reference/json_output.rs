@@ -53,12 +53,21 @@ mod tests {
         serde_json::from_str(include_str!("../../../../docs/reference/json.schema.json")).unwrap()
     }
 
+    /// The names of all commands with `--json`, those of nested ones with the commands above them.
+    fn collect_with_json(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
+        for below in command.get_subcommands() {
+            let name = format!("{above}{}", below.get_name());
+            collect_with_json(below, &format!("{name} "), found);
+            if below.get_arguments().any(|argument| argument.get_long() == Some("json")) {
+                found.insert(name);
+            }
+        }
+    }
+
     #[test]
     fn every_command_with_json_has_a_documented_shape() {
-        let program = cli::definition();
-        let with_json = |command: &&clap::Command| command.get_arguments().any(|argument| argument.get_long() == Some("json"));
-        let commands: BTreeSet<String> =
-            program.get_subcommands().filter(with_json).map(|command| command.get_name().to_owned()).collect();
+        let mut commands = BTreeSet::new();
+        collect_with_json(&cli::definition(), "", &mut commands);
         let documented: BTreeSet<String> = documented()["properties"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(commands, documented);
     }

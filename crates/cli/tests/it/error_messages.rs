@@ -116,7 +116,7 @@ fn refused_preset_answers_say_that_nothing_was_started() {
     assert!(output.stderr.contains("nothing has begun"), "{output:?}");
     assert!(!project.path(".lockgate/runs").exists() && !project.path(".lockgate/lockgate.db").exists());
     let help = project.run(&["--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("refused because it needs a person: no terminal, or inside a task"), "{help}");
+    assert!(help.contains("refused because only a person may do it"), "{help}");
 }
 
 fn error_of(project: &Project, code: i32, arguments: &[&str]) -> Value {
@@ -183,5 +183,5 @@ fn help_describes_only_existing_features() {
     let mut command = project.command(&["help"]);
     without_terminal(&mut command);
     let help = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    assert!(help.contains("workflows of commands and scripts") && !help.contains("agents"), "{help}");
+    assert!(help.contains("workflows of agents and commands") && !help.contains("snapshots"), "{help}");
 }

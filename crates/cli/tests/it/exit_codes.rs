@@ -98,7 +98,7 @@ help: see what it did with `lockgate log [RUN]`, or start a new run
     );
     let output = project.run(&["cancel", &run]);
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(output.stderr.contains(&format!("run {run} is complete already")), "{output:?}");
+    assert!(output.stderr.contains(&format!("run {run} is already complete")), "{output:?}");
     assert!(output.stderr.contains(&format!("lockgate log {run}")), "{output:?}");
 }
 
@@ -344,7 +344,7 @@ phases:
     assert!(output.stderr.contains(&format!("note: process {} on ", child.id())), "{output:?}");
     assert!(!output.stderr.contains("error"), "{output:?}");
     let again = project.json(0, &["answer", &hold, "rerun", "--foreground", "--json"]);
-    assert_eq!((&again["status"], &again["driver"]["pid"]), (&"running".into(), &child.id().into()), "{again}");
+    assert_eq!((&again["recorded"], &again["continues"]), (&false.into(), &"elsewhere".into()), "{again}");
     let run = project.newest();
     until("the rerun", || project.events(&run, "task_finished").len() == 1);
     project.write("go", "");

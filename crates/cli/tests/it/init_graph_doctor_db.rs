@@ -108,17 +108,6 @@ fn the_schema_uses_the_newest_json_schema_dialect() {
 }
 
 #[test]
-fn completions_include_the_commands() {
-    let project = Project::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let output = project.run(&["completions", shell]);
-        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{shell}");
-        assert!(output.stdout.contains("validate") && output.stdout.contains("doctor"), "{shell}");
-    }
-    assert_eq!(project.run(&["completions", "abacus"]).code, Some(4));
-}
-
-#[test]
 fn a_workflow_is_drawn_for_a_terminal() {
     let project = Project::with(FLOW);
     assert_data_eq!(
@@ -450,7 +439,7 @@ fn an_invalid_backup_is_refused_and_changes_nothing() {
     let changed = rusqlite::Connection::open(project.path("copy.db")).unwrap();
     changed.execute("UPDATE commits SET payload = payload || x'00' WHERE key = (SELECT max(key) FROM commits)", []).unwrap();
     drop(changed);
-    refused(project.run(&["db", "restore", "copy.db", "--force"]), 1, "not as it was written");
+    refused(project.run(&["db", "restore", "copy.db", "--force"]), 1, "its contents differ from what was written");
     project.write("text.db", "just text, but long enough that it could be mistaken for a database or even for two");
     refused(project.run(&["db", "restore", "text.db", "--force"]), 1, "cannot be restored");
     refused(project.run(&["db", "restore", "missing.db"]), 4, "missing.db cannot be read");

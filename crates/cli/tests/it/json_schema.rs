@@ -17,7 +17,7 @@ pub(crate) fn check(arguments: &[&str], output: &Output) {
     if !ours.contains(&"--json") || output.code.is_none() {
         return;
     }
-    let Some(shape) = ours.iter().find_map(|word| DOCUMENTED["properties"].get(*word)) else {
+    let Some(shape) = command(&ours).map(|name| &DOCUMENTED["properties"][name]) else {
         assert!(
             output.stdout.is_empty() || output.stdout.starts_with("{\"error\":"),
             "{arguments:?} is not documented: {output:?}"
@@ -34,6 +34,13 @@ pub(crate) fn check(arguments: &[&str], output: &Output) {
             panic!("{arguments:?} prints undocumented JSON: {problem}: {value:#}");
         }
     }
+}
+
+/// The command in a list of arguments, as the schema names it: a nested one with the command above it.
+fn command(arguments: &[&str]) -> Option<String> {
+    let documented = |name: &String| DOCUMENTED["properties"].get(name).is_some();
+    let nested = arguments.windows(2).map(|words| words.join(" ")).find(documented);
+    nested.or_else(|| arguments.iter().map(|word| (*word).to_owned()).find(documented))
 }
 
 /// Panics if a delivered notice does not match its documented schema.
@@ -113,7 +120,7 @@ fn every_command_prints_its_documented_shape() {
     project.write("flow.yaml", FLOW);
     let mut reported = BTreeSet::new();
     let mut run = |code: i32, arguments: &[&str]| {
-        reported.insert(arguments[0].to_owned());
+        reported.extend(command(arguments));
         let output = project.run(arguments);
         assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
         assert!(!output.stdout.is_empty(), "{arguments:?}: {output:?}");

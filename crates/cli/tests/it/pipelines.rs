@@ -293,8 +293,8 @@ name: reviewer
 phases:
   - id: look
     tasks:
-      - { id: overrides, run: '"$LOCKGATE" review PRD-009 --override "I say so" || test $? = 3' }
-      - { id: files, needs: [overrides], run: '"$LOCKGATE" review PRD-009 --verdict ship' }
+      - { id: overrides, run: '"$LOCKGATE" pipeline review PRD-009 --override "I say so" || test $? = 3' }
+      - { id: files, needs: [overrides], run: '"$LOCKGATE" pipeline review PRD-009 --verdict ship' }
 "#,
     );
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));

@@ -165,7 +165,7 @@ fn a_task_can_neither_import_nor_resume_an_imported_run() {
         let said = project.read("said");
         assert!(said.contains("inside task") && said.contains("code 3"), "{command}: {said}");
     };
-    attempt("import fine.json --spec spec.md");
+    attempt("pipeline import fine.json --spec spec.md");
     let refused = project.events(&project.newest(), "attempt_refused");
     assert_eq!(refused[0]["what"], "import a state file");
     import(&project, &foreign("paused"), &["--spec", "spec.md"]);
