@@ -38,11 +38,12 @@ fn without_a_terminal_an_answer_continues_the_run_in_the_background() {
 fn an_answer_with_no_resume_is_only_recorded() {
     let project = Project::new();
     let run = waiting(&project);
-    let recorded = project.json(0, &["answer", &project.waiting_hold(), "Publish", "--no-resume", "--json"]);
+    let hold = project.waiting_hold();
+    let recorded = project.json(0, &["answer", &hold, "Publish", "--no-resume", "--json"]);
     assert_eq!(recorded["continues"], "no");
     assert_eq!(project.read("trace"), "worked\n");
     assert_eq!(project.status(&run)["status"], "interrupted");
-    let both = project.run(&["answer", &project.waiting_hold(), "Publish", "--no-resume", "--foreground"]);
+    let both = project.run(&["answer", &hold, "Publish", "--no-resume", "--foreground"]);
     assert_eq!(both.code, Some(4), "{both:?}");
 }
 
@@ -126,17 +127,32 @@ fn the_inbox_asks_about_one_hold_after_another() {
     assert_eq!(project.events(&second, "answered").len(), 1);
     terminal.send("\r");
     terminal.asked();
-    terminal.send("2\r");
-    terminal.expect("Feedback");
-    terminal.send("shorter\r");
-    terminal.expect("recorded");
-    until("the answer", || project.events(&first, "answered").len() == 1);
-    // The run of the second answer asks again once it has worked in the background, so the inbox may list it.
-    terminal.send("q\r");
+    terminal.send("3\r");
     let (said, code) = terminal.end();
     assert_eq!(code, 0, "{said}");
-    assert_eq!(project.run(&["wait", &second]).code, Some(0));
-    assert_eq!(project.run(&["wait", &first]).code, Some(3), "the phase was repeated, and asks again");
+    assert!(said.contains("Nothing waits for a person."), "{said}");
+    assert_eq!(project.run(&["wait", &second]).code, Some(0), "it continued in the background");
+    assert_eq!(project.run(&["wait", &first]).code, Some(2));
+}
+
+#[test]
+fn leaving_the_inbox_changes_nothing() {
+    let project = Project::with_terminal_required();
+    let run = waiting(&project);
+    for (keys, expected) in [("q\r", 0), ("\x04", 0), ("\x03", 130)] {
+        let mut terminal = Terminal::start(&project, &["inbox"]);
+        terminal.expect("Answer it? [Enter: yes, q: quit] ");
+        terminal.send(keys);
+        let (said, code) = terminal.end();
+        assert_eq!(code, expected, "{said}");
+    }
+    let mut terminal = Terminal::start(&project, &["inbox"]);
+    terminal.expect("Answer it? [Enter: yes, q: quit] ");
+    terminal.send("\r");
+    terminal.asked();
+    terminal.send("\x03");
+    assert_eq!(terminal.end().1, 130);
+    assert_eq!(project.status(&run)["status"], "waiting");
 }
 
 #[test]
