@@ -5,7 +5,8 @@
 //! | `cli` | one file per command, with its arguments |
 //! | `open` | open the project that a command is about |
 //! | `authority` | who may use which command |
-//! | `definition`, `inputs`, `preset_arguments`, `pagination` | arguments and questions that several commands share |
+//! | `run_argument`, `definition`, `inputs`, `preset_arguments`, `pagination` | arguments and questions that several commands share |
+//! | `complete` | completions in a shell |
 //! | `drive`, `background`, `signals` | drive a run from here; the process in the background; how it is stopped |
 //! | `progress`, `tree`, `live`, `notify` | what is reported while a run is driven: lines, the live tree, the bell |
 //! | `prompt`, `line_prompt` | ask a person at the terminal |
