@@ -35,7 +35,7 @@ pub(super) fn keys(schema: &Value, style: Style) -> String {
                 text.push_str(&format!("| `{name}` | {kind} | {default} | {about} |\n"));
             }
             Style::Output => {
-                let optional = if needed { "" } else { ", where it applies" };
+                let optional = if needed { "" } else { ", optional" };
                 text.push_str(&format!("| `{name}`{optional} | {kind} | {about} |\n"));
             }
         }
@@ -74,7 +74,7 @@ pub(super) fn kind(schema: &Value, style: Style) -> String {
 
 fn one(kind: &str, schema: &Value, style: Style) -> String {
     match kind {
-        "string" if schema["format"] == "date-time" => "moment".to_owned(),
+        "string" if schema["format"] == "date-time" => "timestamp".to_owned(),
         "string" if schema.get("examples").is_some() => "duration".to_owned(),
         "string" if schema.get("maxLength").is_some() => "id".to_owned(),
         "string" => "text".to_owned(),
