@@ -17,7 +17,7 @@ const FEW: usize = 8;
 
 /// What happens at the deadline of a hold, where it waits and has one.
 pub(crate) fn deadline_line(hold: &HoldView, now: Timestamp) -> Option<String> {
-    hold.deadline_line(now).map(|line| styled(WARNING, line))
+    hold.deadline_line(now).map(|line| styled(WARNING, human_time::localize(&line)))
 }
 
 /// A run as text.
@@ -155,7 +155,7 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
     let what = sanitize::line(&format!("{}{place}", hold.kind)).into_owned();
     let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
-    if let Some(answered) = hold.answered() {
+    if let Some(answered) = hold.answered().map(|answered| human_time::localize(&answered)) {
         return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
     }
     let mut text =
@@ -181,7 +181,7 @@ pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
     for note in &hold.notes {
         text.extend(sanitize::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
     }
-    text.extend(hold.answered_before().map(|line| format!("{indent}{line}\n")));
+    text.extend(hold.answered_before().map(|line| format!("{indent}{}\n", human_time::localize(&line))));
     text.extend(hold.files.iter().map(|file| file_text(file, indent)));
     text.extend(hold.diff.iter().map(|diff| crate::diff_text::cut(diff, indent, crate::diff_text::SHORT)));
     text

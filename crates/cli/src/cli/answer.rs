@@ -67,7 +67,13 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
     let Some(named) = named_hold(&project, arguments.hold.as_deref(), asks).await? else {
         return inbox::answer_all(&project).await;
     };
-    let row = select::hold(project.store(), &named).await?.row;
+    let found = match select::hold(project.store(), &named).await {
+        Err(error) if error.code() == Code::HoldNotFound && arguments.option.is_none() => {
+            return Err(hold_left_out(&project, error, arguments.hold.as_deref().unwrap_or_default()).await);
+        }
+        found => found?,
+    };
+    let row = found.row;
     let mode = arguments.resume.mode(arguments.json);
     let Some(option) = arguments.option.take() else {
         return match asks {
@@ -111,6 +117,18 @@ async fn named_hold(project: &Project, given: Option<&str>, asks: bool) -> Resul
             Err(CommandError::new(Code::AmbiguousName, "several holds wait for an answer")
                 .help(format!("name one of them:\n{}", listed.join("\n"))))
         }
+    }
+}
+
+/// Adds the full command to an error if the person named an option of the only open hold, and no hold.
+async fn hold_left_out(project: &Project, error: lockgate::Error, given: &str) -> CommandError {
+    let error = CommandError::from(error);
+    let Ok(open) = project.inbox(2, None).await else { return error };
+    let [only] = open.lines.as_slice() else { return error };
+    let is_given = |label: &str| label.to_lowercase() == given.to_lowercase();
+    match only.hold.options.iter().position(|option| is_given(&option.label) || is_given(&option.id)) {
+        Some(at) => error.help(format!("to answer the only open hold: {}", only.hold.commands()[at])),
+        None => error,
     }
 }
 

@@ -155,7 +155,10 @@ async fn all_as_text(project: &Project, mut state: Run, arguments: &Arguments) -
         catch_up(project.store(), &mut state).await?;
         for (step, attempt) in project.all_attempts(&state).await?.into_iter().skip(logs.len()) {
             let key = step.key(attempt.iteration);
-            let title = format!("{} (attempt {})", key.address(), attempt.attempt);
+            let title = match attempt.iteration {
+                1 => format!("{} (attempt {})", key.address(), attempt.attempt),
+                iteration => format!("{} (iteration {iteration}, attempt {})", key.address(), attempt.attempt),
+            };
             let log = Log::new(project.log_file(&state.id, &key, attempt.attempt));
             logs.push((title, log, LogPrinter { raw: arguments.raw, ..LogPrinter::default() }));
         }

@@ -41,7 +41,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 fn text(why: &Why, now: Timestamp) -> String {
     let mut text = format!("run {} is {}\n", styled(STRONG, &why.run), why.status);
     for reason in &why.reasons {
-        for line in sanitize::lines(&reason.what).lines() {
+        // The text of an open question is shown as it is.
+        let is_open = reason.hold.as_ref().is_some_and(|hold| hold.is_open());
+        let what = if is_open { reason.what.clone() } else { human_time::localize(&reason.what) };
+        for line in sanitize::lines(&what).lines() {
             text.push_str(&format!("  {line}\n"));
         }
         if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {

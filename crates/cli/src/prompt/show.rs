@@ -6,8 +6,8 @@ use crate::columns::{self, fitted, folded};
 use crate::error::CommandError;
 use crate::print::{FAINT, STRONG, WARNING, styled};
 use anstyle::Style;
-use lockgate::sanitize;
 use lockgate::view::{self, HoldView};
+use lockgate::{human_time, sanitize};
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::Run;
@@ -111,7 +111,7 @@ impl HoldText {
             }));
         }
         rows.extend(self.view.deadline_line(now).into_iter().flat_map(|line| styled_rows(WARNING, folded(&line, wide))));
-        rows.extend(self.view.answered_before().into_iter().flat_map(|line| folded(&line, wide)));
+        rows.extend(self.view.answered_before().into_iter().flat_map(|line| folded(&human_time::localize(&line), wide)));
         rows
     }
 

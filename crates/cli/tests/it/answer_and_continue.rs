@@ -65,6 +65,11 @@ fn the_only_open_hold_needs_no_name() {
     assert_eq!(output.code, Some(4), "{output:?}");
     let command = format!("lockgate answer {} Publish", project.waiting_hold());
     assert!(output.stderr.contains("error[option-not-found]") && output.stderr.contains(&command), "{output:?}");
+    let output = project.run(&["answer", "publish"]);
+    assert!(
+        output.code == Some(4) && output.stderr.contains(&format!("help: to answer the only open hold: {command}")),
+        "{output:?}"
+    );
     waiting(&project);
     let output = project.run(&["answer"]);
     assert!(output.code == Some(4) && output.stderr.contains("several holds wait for an answer"), "{output:?}");
