@@ -105,7 +105,7 @@ name: shapes
 phases:
   - id: work
     tasks:
-      - { id: broken, run: 'echo working; test -e mended', on_fail: ask }
+      - { id: broken, run: 'echo working; test -e fixed', on_fail: ask }
       - { id: fine, run: 'echo fine > $LOCKGATE_OUTPUT_DIR/report.md', outputs: report.md }
     gates: [{ id: gate, run: 'true' }]
     checkpoint:
@@ -172,7 +172,7 @@ fn every_command_prints_its_documented_shape() {
     run(3, &["run", "reviewed.md", "--review", "--json"]);
     run(0, &["pipeline", "review", "PRD-010", "--verdict", "ship", "--p0", "0", "--p1", "0", "--json"]);
     run(0, &["tick", "--json"]);
-    run(0, &["cancel", "PRD-010", "--reason", "another one came first", "--json"]);
+    run(0, &["cancel", "PRD-010", "--reason", "replaced by a hotfix", "--json"]);
     run(0, &["status", "PRD-010", "--json"]);
     run(0, &["summary", "PRD-010", "--json"]);
     project.write(
@@ -201,6 +201,25 @@ fn every_command_prints_its_documented_shape() {
     reported.insert("doctor".to_owned());
     let documented: BTreeSet<String> = DOCUMENTED["properties"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(reported, documented);
+}
+
+#[test]
+fn every_documented_example_matches_its_schema() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json.examples.json");
+    let examples: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for (name, shape) in DOCUMENTED["$defs"].as_object().unwrap() {
+        assert_eq!(fits(&examples["shapes"][name], shape, ""), Ok(()), "{name}");
+    }
+    for (name, shape) in DOCUMENTED["properties"].as_object().unwrap() {
+        let Some(output) = examples["commands"][name].get("output") else { continue };
+        let values = match output.as_array() {
+            Some(lines) if shape.get("x-lines").is_some() => lines.iter().collect(),
+            _ => vec![output],
+        };
+        for value in values {
+            assert_eq!(fits(value, shape, ""), Ok(()), "{name}");
+        }
+    }
 }
 
 #[test]
