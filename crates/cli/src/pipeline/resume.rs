@@ -2,7 +2,7 @@
 
 use crate::error::CommandError;
 use crate::{line_prompt, print};
-use lockgate::pipeline::{PipelineResume, ResumeFlagRequired, Situation};
+use lockgate::pipeline::{PipelineResume, ResumeChoice, Situation};
 use lockgate::sanitize;
 
 /// How somebody wants a pipeline to go on.
@@ -21,11 +21,11 @@ pub(crate) struct PipelineResumeFlags {
 
 impl PipelineResumeFlags {
     /// What was asked for, if anything.
-    pub(crate) fn choice(self) -> Option<ResumeFlagRequired> {
+    pub(crate) fn choice(self) -> Option<ResumeChoice> {
         match self {
-            Self { restart: true, .. } => Some(ResumeFlagRequired::Restart),
-            Self { continue_run: true, .. } => Some(ResumeFlagRequired::Continue),
-            Self { fixed: true, .. } => Some(ResumeFlagRequired::Fixed),
+            Self { restart: true, .. } => Some(ResumeChoice::Restart),
+            Self { continue_run: true, .. } => Some(ResumeChoice::Continue),
+            Self { fixed: true, .. } => Some(ResumeChoice::Fixed),
             Self { restart: false, continue_run: false, fixed: false } => None,
         }
     }
@@ -34,9 +34,9 @@ impl PipelineResumeFlags {
 /// Says where a pipeline is, and asks what must be known first unless that was said already.
 pub(crate) fn ask(
     resume: &PipelineResume,
-    chosen: Option<ResumeFlagRequired>,
+    chosen: Option<ResumeChoice>,
     may_ask: bool,
-) -> Result<Option<ResumeFlagRequired>, CommandError> {
+) -> Result<Option<ResumeChoice>, CommandError> {
     if let Some(ended) = resume.ended {
         print::note(format_args!("{} was {ended}; what was asked then is asked again", resume.prd));
     }
@@ -49,7 +49,7 @@ pub(crate) fn ask(
             if is_shown {
                 print::say(sanitize::line(what));
             }
-            (may_ask && yes("Is it fixed? [y/N] ")?).then_some(ResumeFlagRequired::Fixed)
+            (may_ask && yes("Is it fixed? [y/N] ")?).then_some(ResumeChoice::Fixed)
         }
         Situation::Paused { last_gate, phase, imported } => {
             match last_gate {
@@ -59,7 +59,7 @@ pub(crate) fn ask(
                 None => print::say(format_args!("{} is paused; no gate has passed yet", resume.prd)),
             }
             let asks = *imported && may_ask;
-            (asks && yes(&format!("Go on after phase {phase}? [y/N] "))?).then_some(ResumeFlagRequired::Continue)
+            (asks && yes(&format!("Go on after phase {phase}? [y/N] "))?).then_some(ResumeChoice::Continue)
         }
         Situation::Interrupted { what } => {
             if is_shown {
@@ -71,13 +71,13 @@ pub(crate) fn ask(
     Ok(chosen.or(asked))
 }
 
-fn how_to_go_on() -> Result<Option<ResumeFlagRequired>, CommandError> {
+fn how_to_go_on() -> Result<Option<ResumeChoice>, CommandError> {
     print::say("  1. Continue: run again only what was cut off\n  2. Restart: run the whole phase again");
     loop {
         match line_prompt::ask("Which? [1] ")?.as_deref().map(str::trim) {
             None => return Ok(None),
-            Some("" | "1" | "continue") => return Ok(Some(ResumeFlagRequired::Continue)),
-            Some("2" | "restart") => return Ok(Some(ResumeFlagRequired::Restart)),
+            Some("" | "1" | "continue") => return Ok(Some(ResumeChoice::Continue)),
+            Some("2" | "restart") => return Ok(Some(ResumeChoice::Restart)),
             Some(_) => print::say("type 1 or 2"),
         }
     }
