@@ -2,21 +2,18 @@
 
 use serde_json::Value;
 
-/// What a table is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// What people write: a key without a value counts as absent, and any single value is text.
+    /// Input that people write: a key without a value counts as absent, and any single value is text.
     Format,
-    /// What programs read.
+    /// Output that programs read.
     Output,
 }
 
-/// A word as code.
 pub(super) fn code(word: &str) -> String {
     format!("`{word}`")
 }
 
-/// A table of the keys of a map.
 pub(super) fn keys(schema: &Value, style: Style) -> String {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut text = match style {
@@ -43,7 +40,7 @@ pub(super) fn keys(schema: &Value, style: Style) -> String {
     text
 }
 
-/// What a value may be, in words.
+/// Describes the type of a value.
 pub(super) fn kind(schema: &Value, style: Style) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
         return format!("[{name}](#{name})");
@@ -74,7 +71,7 @@ pub(super) fn kind(schema: &Value, style: Style) -> String {
 
 fn one(kind: &str, schema: &Value, style: Style) -> String {
     match kind {
-        "string" if schema["format"] == "date-time" => "moment".to_owned(),
+        "string" if schema["format"] == "date-time" => "timestamp".to_owned(),
         "string" if schema.get("examples").is_some() => "duration".to_owned(),
         "string" if schema.get("maxLength").is_some() => "id".to_owned(),
         "string" => "text".to_owned(),

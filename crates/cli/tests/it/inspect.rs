@@ -205,7 +205,7 @@ fn tasks_running_when_the_driver_was_killed_are_shown_as_interrupted_with_help()
         let status = |wanted: &str| steps.iter().find(|step| step["id"] == wanted).unwrap()["status"].clone();
         assert_eq!(status(name), "interrupted", "{view}");
         let text = project.run(&["status", &run]).stdout;
-        assert!(!text.contains("running") && text.contains(&format!("go on: lockgate resume {run}")), "{text}");
+        assert!(!text.contains("running") && text.contains(&format!("continue: lockgate resume {run}")), "{text}");
         let why = project.run(&["why", &run]).stdout;
         assert!(why.contains(&format!("interrupted during {name}")), "{why}");
         for command in ["summary", "graph"] {

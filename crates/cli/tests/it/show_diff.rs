@@ -52,7 +52,7 @@ fn waiting(flow: &str) -> (Project, String) {
 fn is_voided(project: &Project, hold: &str) -> String {
     let output = project.run(&["answer", hold, "Ship", "--foreground"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert!(output.stderr.contains("what was shown has changed, so the hold is open again"), "{output:?}");
+    assert!(output.stderr.contains("the shown content has changed, so the hold is reopened"), "{output:?}");
     assert!(!project.path("sent").exists());
     assert!(project.waiting_hold().ends_with("@2"));
     output.stderr
