@@ -1,5 +1,5 @@
 //! Completes runs, holds, options and tasks in a shell, from the project's database. A shell shows no errors during completion, so
-//! every failure gives no suggestions.
+//! after a failure there are no suggestions.
 
 use crate::open;
 use clap::ArgMatches;

@@ -60,7 +60,7 @@ fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), Command
     match given.split_once('=') {
         Some((selector, rest)) if !selector.trim().is_empty() => Ok((selector.trim().to_owned(), rest.to_owned())),
         Some(_) | None => Err(CommandError::new(Code::InvalidPreset, format!("{name} {given:?} does not have the form {form}"))
-            .help(format!("SELECTOR is a phase, a task (phase/task) or a hold"))),
+            .help("SELECTOR is a phase, a task (phase/task) or a hold")),
     }
 }
 

@@ -145,7 +145,7 @@ async fn in_background(project: &Project, run: &RunId) -> Result<Continues, Comm
     }
 }
 
-/// Says which process continues a run, and wakes a worker for a detached one.
+/// Prints which process continues a run, and wakes a worker for a detached one.
 pub(super) async fn print_who_continues(project: &Project, run: &Run) -> Result<(), CommandError> {
     // Even if a process seems to drive it: one that is about to end may have checked for the last time.
     if run.detached && run.status() == Status::Running {

@@ -149,6 +149,6 @@ fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
             lockgate::phrases::by(Some(&decision.actor)),
             lockgate::human_time::local(decision.at),
         ),
-        None => format!("hold {} was voided", asked.id),
+        None => format!("hold {} no longer waits for an answer", asked.id),
     }
 }

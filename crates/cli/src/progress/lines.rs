@@ -90,7 +90,7 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
         }
         Kind::Note(noted) => note(text, *noted),
         Kind::Warning(warned) => warning(text, *warned),
-        // How a run ended is printed by the command that drove it.
+        // The command that drove a run prints how it ended.
         Kind::RunInterrupted | Kind::RunEnded(_) | Kind::TasksPlanned { .. } | Kind::Recorded { .. } => {}
     }
 }

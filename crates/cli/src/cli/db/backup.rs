@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Copy the database to a file
 ///
-/// Runs can continue meanwhile. Logs and outputs are not part of the backup.
+/// Runs can continue during the backup. Logs and outputs are not part of the backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "lockgate db backup lockgate-backup.db",

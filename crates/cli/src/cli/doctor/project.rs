@@ -30,7 +30,7 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
         let fix = "check that this is the right directory, or create a project here with `lockgate init`";
         return vec![Check::failed("project", found, fix)];
     }
-    let mut checks = vec![folder(root), room(root), settings(root)];
+    let mut checks = vec![directory(root), room(root), settings(root)];
     checks.extend(Config::read(&root.config_file()).iter().flat_map(|config| super::agents::checks(config, root.dir())));
     checks.extend(Config::read(&root.config_file()).iter().filter_map(|config| super::notices::command(config, root.dir())));
     checks.extend(committed_state(root));
@@ -40,19 +40,19 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
     checks
 }
 
-fn folder(root: &Root) -> Check {
+fn directory(root: &Root) -> Check {
     let probe = root.folder().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
     let written = std::fs::File::create_new(&probe);
     lockgate_store::cleanup::remove_file(&probe);
-    let folder = root.folder().display().to_string();
+    let directory = root.folder().display().to_string();
     match written {
-        Err(error) => Check::failed("project", format!("{folder} cannot be written: {error}"), "make it writable"),
+        Err(error) => Check::failed("project", format!("{directory} cannot be written: {error}"), "make it writable"),
         Ok(_) if on_network(root) => Check::failed(
             "project",
-            format!("{folder} is on a network file system"),
+            format!("{directory} is on a network file system"),
             "locks and databases are not safe there: move the project to a local disk",
         ),
-        Ok(_) => Check::ok("project", folder),
+        Ok(_) => Check::ok("project", directory),
     }
 }
 
