@@ -37,7 +37,7 @@ exit 0
 --- stdout
 --- stderr
 hold [HOLD] is answered: "Looks good"
-note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );

@@ -329,7 +329,7 @@ fn a_run_resumed_at_a_terminal_is_no_longer_detached() {
     assert_eq!(project.status(run)["detached"], false);
     let hold = project.waiting_hold();
     let answered = project.run(&["answer", &hold, "Continue", "--no-resume"]);
-    assert!(answered.stderr.contains(&format!("go on with `lockgate resume {run}`")), "{answered:?}");
+    assert!(answered.stderr.contains(&format!("continue it with `lockgate resume {run}`")), "{answered:?}");
     well(&project.run(&["worker"]));
     assert_eq!(project.status(run)["status"], "interrupted", "it was driven anyway");
 }

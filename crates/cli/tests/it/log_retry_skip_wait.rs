@@ -221,7 +221,7 @@ fn logs_follow_ends_when_the_driver_dies() {
     assert_eq!(lines.next().unwrap().unwrap(), "one");
     kill(driver);
     let output = finish(follower);
-    expect(&output, 0, &["so no more is kept; go on with `lockgate resume"]);
+    expect(&output, 0, &["so its output is not recorded; continue it with `lockgate resume"]);
     assert_eq!(project.run(&["cancel", "job"]).code, Some(0), "ends the task too");
 }
 
@@ -235,7 +235,7 @@ exit 0
 --- stdout
 --- stderr
 work/broken will be retried
-note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );
@@ -287,7 +287,7 @@ exit 0
 --- stdout
 --- stderr
 work/broken counts as done
-note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );
@@ -386,7 +386,7 @@ phases:
     let run = project.newest();
     until("the new attempt", || project.events(&run, "task_finished").len() == 1);
     let output = project.run(&["skip", "job", "worse", "--reason", "not today", "--foreground"]);
-    expect(&output, 0, &["work/worse counts as done", "and goes on with it there"]);
+    expect(&output, 0, &["work/worse counts as done", "and continues it"]);
     expect(&project.run(&["retry", "job", "long", "--no-resume"]), 3, &["work/long is running", "`lockgate cancel "]);
     expect(&project.run(&["skip", "job", "long", "--reason", "x", "--no-resume"]), 3, &["work/long is running"]);
     project.write("go", "");
