@@ -1,5 +1,5 @@
 //! Completes runs, holds, options and tasks in a shell, from the project's database. A shell shows no errors during completion, so
-//! after a failure there are no suggestions.
+//! a failure gives an empty list.
 
 use crate::open;
 use clap::ArgMatches;

@@ -91,7 +91,7 @@ fn text(line: &HoldLine, driven: bool, now: Timestamp) -> String {
     text.extend(crate::run_text::deadline_line(hold, now).map(|line| format!("  {line}\n")));
     text += &crate::run_text::shown_text(hold, "  ");
     if hold.text.is_some() || hold.shows_content() {
-        text.push_str(&format!("  see all of it: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
+        text.push_str(&format!("  see details: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
     }
     for command in hold.next_commands(line.run.as_str(), !driven, now) {
         text.push_str(&format!("  {}\n", styled(HELP, sanitize::line(&command))));

@@ -254,7 +254,7 @@ fn when_the_root_is_moved_the_process_ends_and_the_run_continues_at_the_new_loca
     until("the end of the process in the background", || !lives(&pid));
     assert!(!lives(&task), "the task kept running");
     let log = std::fs::read_to_string(new.join(".lockgate/background.log")).unwrap();
-    assert!(log.contains("no longer where it was"), "{log}");
+    assert!(log.contains("no longer drives its runs"), "{log}");
     std::fs::write(new.join("go"), "").unwrap();
     well(&run(&new, &["worker"]));
     assert_eq!(std::fs::read_to_string(new.join("trace")).unwrap(), "before\nafter\n");

@@ -72,7 +72,7 @@ fn the_change_is_shown_wherever_the_question_is() {
     }
     let inbox = project.run(&["inbox"]);
     assert!(inbox.stdout.contains(headline) && inbox.stdout.contains(listed[1]), "{inbox:?}");
-    assert!(inbox.stdout.contains(&format!("see what is shown: lockgate why {run}")), "{inbox:?}");
+    assert!(inbox.stdout.contains(&format!("see details: lockgate why {run}")), "{inbox:?}");
 
     let diff = &project.status(&run)["holds"][0]["diff"];
     assert_eq!((&diff["since"], &diff["file_count"], &diff["added"]), (&"phase".into(), &2.into(), &2.into()));
