@@ -115,8 +115,8 @@ const FLAGS: [(Code, &str); 7] = [
     (Code::ReasonRequired, "say why with --reason TEXT"),
     (Code::AgentNotConfigured, "name an agent with --agent COMMAND"),
     (Code::AttemptNotFound, "name one with --iteration N --attempt N"),
-    (Code::PipelineExists, "begin a new one with --new"),
-    (Code::WorkWouldBeLost, "remove it all the same with --force"),
+    (Code::PipelineExists, "start a new run with --new"),
+    (Code::WorkWouldBeLost, "remove it anyway with --force"),
 ];
 
 /// Implements `From` for the errors of the lower crates, so that `?` converts them.

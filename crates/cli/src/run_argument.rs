@@ -18,7 +18,7 @@ impl RunArgument {
     }
 }
 
-/// A run that a command ends, removes or decides about for good, which must therefore be named.
+/// A run that a command ends, removes or permanently changes, so it must be named.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct NamedRun {
     /// Run: an id or its start, a workflow or feature, or @ for the newest unfinished one

@@ -66,7 +66,7 @@ async fn until_stopped(project: &Project, run: &RunId) -> Result<Exit, CommandEr
                 drive::print_stopped(&state);
                 return Ok(Exit::Waiting);
             }
-            // Somebody set it going again meanwhile.
+            // Another process has resumed it in the meantime.
             Status::Running => {}
         }
     }

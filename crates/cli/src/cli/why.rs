@@ -1,4 +1,4 @@
-//! `lockgate why`: what a run waits for, since when, who can move it, and with which command.
+//! `lockgate why`: explain what a run waits for, since when, who can move it, and with which command.
 
 use super::help::examples;
 use super::status::refresh;

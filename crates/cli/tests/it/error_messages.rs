@@ -59,9 +59,9 @@ phase a
     two (line 2 of the workflow file)
 run [RUN] failed: a/t failed: Error: one
     two (line 2 of the workflow file)
-  mend it, then go on: lockgate resume [RUN]
-  if flow.yaml itself must be mended: this run keeps to what it began with, unless the changed file is accepted then
-  begin a new one: lockgate run flow.yaml login
+  fix the cause, then continue: lockgate resume [RUN]
+  if you change flow.yaml: the run keeps its original definition, unless you accept the changed file when you resume it
+  start a new run: lockgate run flow.yaml login
 
 "#]]
     );
@@ -113,7 +113,7 @@ fn refused_preset_answers_say_that_nothing_was_started() {
     );
     let output = project.run(&["run", "flow.yaml", "--answer", "a=Continue"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert!(output.stderr.contains("nothing has begun"), "{output:?}");
+    assert!(output.stderr.contains("no run was started"), "{output:?}");
     assert!(!project.path(".lockgate/runs").exists() && !project.path(".lockgate/lockgate.db").exists());
     let help = project.run(&["--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help.contains("refused because only a person may do it"), "{help}");

@@ -41,7 +41,7 @@ phase a
     │ before
     │ oops
 run [RUN] failed: a/t failed: it ended with exit code 7
-  mend it, then go on: lockgate resume [RUN]
+  fix the cause, then continue: lockgate resume [RUN]
 
 "#]]
     );
@@ -179,9 +179,9 @@ phase work
   work/first started
   work/first done in [TOOK]
   work/wait started
-  work/wait was cut off
+  work/wait was interrupted
 run [RUN] was interrupted; its state is saved
-  go on: lockgate resume [RUN]
+  continue: lockgate resume [RUN]
 
 "#]]
     );

@@ -95,7 +95,7 @@ fn log_follow_reports_a_run_without_a_driver_and_continues_when_it_resumes() {
     let mut reported = BufReader::new(follower.stderr.take().unwrap()).lines();
     let run = project.newest();
     let note = reported.next().unwrap().unwrap();
-    assert_eq!(note, format!("note: nothing drives run {run}; it goes on with `lockgate resume {run}`"));
+    assert_eq!(note, format!("note: no process drives run {run}; continue it with `lockgate resume {run}`"));
     project.write("go", "");
     assert_eq!(project.run(&["resume", "job", "--rerun"]).code, Some(0));
     let output = finish(follower);
@@ -220,7 +220,7 @@ fn logs_follow_ends_when_the_driver_dies() {
     assert_eq!(lines.next().unwrap().unwrap(), "one");
     kill(driver);
     let output = finish(follower);
-    expect(&output, 0, &["so its output is not kept; continue it with `lockgate resume"]);
+    expect(&output, 0, &["so its output is not recorded; continue it with `lockgate resume"]);
     assert_eq!(project.run(&["cancel", "job"]).code, Some(0), "ends the task too");
 }
 
@@ -233,7 +233,7 @@ fn a_failed_task_can_be_retried() {
 exit 0
 --- stdout
 --- stderr
-work/broken will be tried again
+work/broken will be retried
 note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
@@ -381,7 +381,7 @@ phases:
     until("all tasks", || project.path("began").exists() && project.run(&["inbox"]).stdout.matches("@1  run").count() == 2);
     project.write("fixed", "");
     let output = project.run(&["retry", "job", "broken", "--no-resume"]);
-    expect(&output, 0, &["work/broken will be tried again\n", &format!("note: process {} on ", driver.id())]);
+    expect(&output, 0, &["work/broken will be retried\n", &format!("note: process {} on ", driver.id())]);
     let run = project.newest();
     until("the new attempt", || project.events(&run, "task_finished").len() == 1);
     let output = project.run(&["skip", "job", "worse", "--reason", "not today", "--foreground"]);
@@ -400,7 +400,7 @@ fn retrying_a_task_whose_driver_was_killed_stops_its_orphan() {
     kill(driver);
     assert!(lives(&task), "the orphan works on");
     let output = project.run(&["retry", "job", "wait", "--no-resume"]);
-    expect(&output, 0, &["work/wait will be tried again"]);
+    expect(&output, 0, &["work/wait will be retried"]);
     assert!(!lives(&task), "nothing may run alongside the new attempt");
     fine(&project);
     project.write("go", "");
@@ -518,7 +518,7 @@ exit 3
 --- stdout
 --- stderr
 run [RUN] was interrupted; its state is saved
-  go on: lockgate resume [RUN]
+  continue: lockgate resume [RUN]
 
 "#]]
     );

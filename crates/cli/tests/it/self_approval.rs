@@ -248,8 +248,8 @@ fn a_task_may_read_runs_and_start_one_that_only_waits() {
 fn a_run_detached_by_a_task_is_not_reported_as_continuing_without_a_driver() {
     let (project, _, _) = tried("\"$LOCKGATE\" run flow.yaml inner --detach; echo code $?");
     let said = project.read("said");
-    assert!(said.contains("nothing drives it") && said.contains("code 0"), "{said}");
-    assert!(!said.contains("goes on in the background"), "{said}");
+    assert!(said.contains("no process drives it") && said.contains("code 0"), "{said}");
+    assert!(!said.contains("continues in the background"), "{said}");
 }
 
 #[test]
