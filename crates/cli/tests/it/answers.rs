@@ -58,6 +58,7 @@ exit 0
 --- stdout
 --- stderr
 hold [HOLD] already has this answer, by [USER] by command at [TIME]
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );

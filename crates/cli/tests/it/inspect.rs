@@ -91,7 +91,7 @@ fn the_inbox_lists_open_holds_of_all_runs() {
     assert_eq!(inbox[0]["notes"][0], "missing.md does not exist");
     assert_eq!(inbox[0]["options"][0]["with_feedback"], false);
     let text = project.run(&["inbox"]).stdout;
-    assert!(text.contains("flow (login), phase plan, checkpoint") && text.contains("--resume"), "{text}");
+    assert!(text.contains("flow (login), phase plan, checkpoint") && text.contains("@1 Continue\n"), "{text}");
     assert!(text.contains("! missing.md does not exist") && text.contains("see details: lockgate why "), "{text}");
     for feature in ["login", "other"] {
         assert_eq!(project.run(&["cancel", feature]).code, Some(0));
