@@ -137,7 +137,7 @@ fn a_second_background_process_drives_nothing() {
     let pid = background(&project).expect("a process in the background");
     let second = project.run(&["worker"]);
     assert_eq!(second.code, Some(3), "{second:?}");
-    assert!(second.stderr.contains(&format!("process {pid} drives")), "{second:?}");
+    assert!(second.stderr.contains(&format!("process {pid} already drives")), "{second:?}");
     project.write("go", "");
     until_gone(&project);
 }

@@ -347,7 +347,7 @@ fn long_lists_are_paged_and_name_the_next_page() {
             let part: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
             seen.extend(part.iter().map(|entry| entry[id].as_str().unwrap().to_owned()));
             let last = seen.last().unwrap().clone();
-            let reported = output.stderr.contains(&format!("`lockgate {command} --limit 2 --after {last}` goes on"));
+            let reported = output.stderr.contains(&format!("continue with `lockgate {command} --limit 2 --after {last}`"));
             assert_eq!(reported, seen.len() < 5, "{output:?}");
             if !reported {
                 break;
