@@ -1,4 +1,4 @@
-//! What a store in memory holds, and how it answers.
+//! The data of the in-memory store and its queries.
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::held::{HeldClaims, Reservation};
@@ -38,7 +38,6 @@ struct Run {
     outbox: Vec<Queued>,
 }
 
-/// A notice in the outbox.
 #[derive(Clone, Debug)]
 struct Queued {
     row: OutboxRow,
@@ -118,7 +117,7 @@ impl Data {
         Ok(claim.zip(reservation).map(|(driver, reservation)| known.claim(driver, reservation)))
     }
 
-    /// Sets a run aside that is to be claimed; says who drives it where that cannot be.
+    /// Reserves a run to be claimed; fails with its live driver if there is one.
     fn reserve(&self, run: &RunId, own: &DriverId, held: &Arc<HeldClaims>) -> Result<Reservation, DriverInfo> {
         match self.driver_of(run).filter(|info| info.driver != *own) {
             Some(other) => Err(other),
@@ -132,7 +131,7 @@ impl Data {
         Ok(self.runs[place].claim(own.clone(), reservation))
     }
 
-    /// Claims the first of these runs that want a driver and have none, at most so many.
+    /// Claims the first of these runs that want a driver and have none, up to `limit`.
     pub(super) fn claim_any(
         &mut self,
         runs: &[RunId],
@@ -180,7 +179,7 @@ impl Data {
         let state_version = known.materialized.as_ref().map_or(0, |materialized| materialized.version);
         let before = match state_version.checked_sub(1) {
             None => Digest::ZERO,
-            Some(last) => known.commits[usize::try_from(last).expect("the fold ends with a commit")].hash,
+            Some(last) => known.commits[usize::try_from(last).expect("the materialized state ends with a commit")].hash,
         };
         Ok(Some(Loaded {
             materialized: known.materialized.clone(),
@@ -240,7 +239,7 @@ impl Data {
     pub(super) fn timers(&self, due_before: Timestamp, limit: usize) -> Vec<TimerRow> {
         let all = self.runs.iter().flat_map(|known| known.timers.values());
         let mut due: Vec<TimerRow> = all.filter(|timer| timer.due <= due_before).cloned().collect();
-        // The sort is stable: timers of one moment stay in the order of runs and ids.
+        // The sort is stable: timers with the same due time stay in the order of runs and ids.
         due.sort_by_key(|timer| timer.due);
         due.truncate(limit);
         due
@@ -252,7 +251,7 @@ impl Data {
             OutboxFilter::Undelivered => all.filter(|queued| queued.due.is_some()).collect(),
             OutboxFilter::GivenUp => all.filter(|queued| queued.due.is_none()).collect(),
         };
-        // The sort is stable: notices of one moment stay in the order of runs and events.
+        // The sort is stable: notices with the same due time stay in the order of runs and events.
         listed.sort_by_key(|queued| queued.due.unwrap_or(queued.row.at));
         let is_claimed = |driver: &DriverId| driver != own && self.live.contains_key(driver);
         let entry = |queued: &Queued| {

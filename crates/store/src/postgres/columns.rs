@@ -1,4 +1,4 @@
-//! A batch of appends, column by column, as the statement takes it.
+//! The rows of a batch of appends as column arrays, as the statement takes them.
 
 use crate::column_codes;
 use crate::store::Append;
@@ -8,10 +8,10 @@ use lockgate_engine::run::index::{HoldRow, OutboxRow, RunRow, TimerRow};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::ToSql;
 
-/// What the appends of a batch bring beside their commits.
+/// Which kinds of rows a batch contains besides commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Parts {
-    /// There is only one append, whose own columns are no arrays.
+    /// There is only one append, so its own columns are scalars.
     pub(super) alone: bool,
     pub(super) created: bool,
     pub(super) changed: bool,
@@ -24,7 +24,7 @@ pub(super) struct Parts {
     pub(super) states: bool,
 }
 
-/// The columns. Each row has the number of its append, counted from 1.
+/// Each row has the number of its append, counted from 1.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     run: Vec<&'a str>,
@@ -88,7 +88,6 @@ struct Outbox<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// The columns of a batch.
     pub(super) fn of(batch: &[&'a Append]) -> Self {
         let mut columns = Self::default();
         for (number, append) in (1..).zip(batch) {
@@ -121,7 +120,7 @@ impl<'a> Columns<'a> {
             self.refers_to.1.push(digest);
         }
         self.holds.add(number, &append.index.holds);
-        // One statement cannot change a row twice: what would be removed and brought anew is only brought.
+        // One statement cannot change a row twice, so a timer that is both removed and set is only set.
         let timers: BTreeMap<&str, &TimerRow> = append.index.timers.iter().map(|row| (row.timer.as_str(), row)).collect();
         let gone: BTreeSet<&str> = append.index.timers_removed.iter().map(|timer| timer.as_str()).collect();
         for timer in gone.into_iter().filter(|timer| !timers.contains_key(timer)) {
@@ -227,7 +226,7 @@ impl<'a> Runs<'a> {
 }
 
 impl<'a> Holds<'a> {
-    /// Where a hold comes twice, it keeps the place of the first and the content of the last.
+    /// A hold that appears twice keeps the position of the first and the content of the last.
     fn add(&mut self, number: i64, rows: &'a [HoldRow]) {
         let last: BTreeMap<&str, &HoldRow> = rows.iter().map(|row| (row.hold.as_str(), row)).collect();
         let mut seen = BTreeSet::new();
@@ -248,7 +247,7 @@ impl<'a> Holds<'a> {
     }
 }
 
-/// A count as PostgreSQL keeps it; no history and no epoch comes near the end of it.
+/// A count as PostgreSQL stores it; no version or epoch comes near the limit.
 pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

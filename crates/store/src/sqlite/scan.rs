@@ -1,4 +1,4 @@
-//! Reading everything, for verification.
+//! Full scans for verification.
 
 use super::lists::{list_timers, run_row};
 use super::reader::{Reader, hold_state, materialized, rows_of, run_key, sealed};
@@ -70,7 +70,7 @@ fn holds(view: &Connection, run_key: i64, run: &RunRow) -> rusqlite::Result<Vec<
         .collect()
 }
 
-/// The first key after this one, if there can be one.
+/// The smallest key after this one, if there is one.
 fn next(after: Option<i64>) -> Option<i64> {
     after.map_or(Some(i64::MIN), |after| after.checked_add(1))
 }
@@ -93,7 +93,7 @@ pub(super) fn commits(reader: &Reader, after: Option<i64>, limit: usize) -> Resu
 }
 
 pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
-    // Every blob comes after the empty one.
+    // Every digest sorts after the empty blob.
     let from: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     reader.read(|view| {
         let mut rising = AscendingKeys::past(after);
@@ -142,15 +142,14 @@ pub(super) fn damage(reader: &Reader) -> Result<Vec<String>, StoreError> {
         for line in check.query_map([], |row| row.get::<_, String>(0))? {
             match line {
                 Ok(text) if text == "ok" => {}
-                // What is wrong with the pages is told all at once, under a heading.
+                // SQLite reports all page errors in one text, under a heading.
                 Ok(text) => lines.extend(text.lines().filter(|line| !line.starts_with("***")).map(str::to_owned)),
-                // The check of the pages comes first; what it found can be why the rows cannot be checked.
+                // The page check comes first; its errors may be why the rows cannot be checked.
                 Err(_) if !lines.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }
-        lines
-            .extend(schema::changed(view)?.into_iter().map(|name| format!("{name} is not defined as in a database of Lockgate")));
+        lines.extend(schema::changed(view)?.into_iter().map(|name| format!("{name} is not defined as Lockgate defines it")));
         Ok(lines)
     })
 }
