@@ -1,4 +1,4 @@
-//! Settings as people write them.
+//! Tests for parsing settings.
 
 use super::*;
 use lockgate_engine::run::outbox::NoticeKind;
@@ -55,7 +55,7 @@ fn pipeline_settings_are_parsed_and_their_directory_must_be_under_the_root() {
     assert_eq!(config.pipelines, expected);
     for dir in ["/tmp/x", "../x", "a/../../b", ".lockgate", "./.git/hooks"] {
         let error = parse(&format!("pipelines: {{ dir: {dir} }}\n")).unwrap_err();
-        assert_eq!(error.message, "`dir` must be a folder under the root", "{dir}");
+        assert_eq!(error.message, "`dir` must be a directory inside the root", "{dir}");
     }
 }
 
@@ -103,7 +103,7 @@ fn commit_settings_have_a_message_and_hooks() {
 #[test]
 fn invalid_values_are_errors_with_a_position() {
     let number = "must be a whole number from";
-    for (text, told, help) in [
+    for (text, expected, help) in [
         (
             "people: { require_terminal: perhaps }\n",
             "1:29: `require_terminal` must be true or false, not `perhaps`",
@@ -144,14 +144,14 @@ fn invalid_values_are_errors_with_a_position() {
         ),
         (
             "notify: loudly\n",
-            "1:9: `notify` must say how a person at the terminal is told that a question waits",
+            "1:9: `notify` must say how a person at the terminal is notified of an open question",
             "write `bell`, `desktop` or `off`",
         ),
         ("people: 3\n", "1:9: `people` must be a map such as `{ require_terminal: false }`, not `3`", ""),
         ("- people\n", "1:1: the settings must be a map such as `people: { require_terminal: false }`, not a list", ""),
     ] {
         let error = parse(text).unwrap_err();
-        assert_eq!(error.to_string(), format!("config.yaml:{told}"), "{text:?}");
+        assert_eq!(error.to_string(), format!("config.yaml:{expected}"), "{text:?}");
         assert_eq!(error.help.unwrap_or_default(), help, "{text:?}");
     }
     let error = parse("people: [\n").unwrap_err();
@@ -179,12 +179,12 @@ fn a_wrong_notify_command_is_an_error_with_its_position() {
         ("notify: { comand: x }\n", "1:11: `notify` has no key `comand`"),
         ("notify: { command: '' }\n", "1:20: `command` must be a shell command"),
         ("notify:\n  command:\n    on: run_ended\n", "3:5: `command` needs `run`, the command itself"),
-        ("notify: { command: { run: x, on: [opened] } }\n", "1:35: `on` lists what the command is told of"),
+        ("notify: { command: { run: x, on: [opened] } }\n", "1:35: `on` must list the notices that the command receives"),
         ("notify: { command: { run: x, on: [] } }\n", "1:34: `on` is empty, so the command would never run"),
         ("notify: { command: { run: x, timeout: 5 } }\n", "1:39: `timeout` must be a duration, not `5`"),
         (
             "notify: { terminal: loudly }\n",
-            "1:21: `terminal` must say how a person at the terminal is told that a question waits",
+            "1:21: `terminal` must say how a person at the terminal is notified of an open question",
         ),
     ] {
         let error = parse(text).unwrap_err();
@@ -215,6 +215,6 @@ fn a_missing_file_gives_the_defaults_and_an_unreadable_one_is_reported() {
     std::fs::write(&path, "#".repeat(1_000_001)).unwrap();
     assert!(Config::read(&path).unwrap_err().message.contains("larger than 1 MB"));
     let error = Config::read(dir.path()).unwrap_err();
-    assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a folder", None));
+    assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a directory", None));
     assert!(error.help.is_some());
 }

@@ -1,4 +1,4 @@
-//! Tasks that become several, may be left out, or go round.
+//! Tasks that fan out, are conditional, or loop.
 
 use super::commit::{Commit, Started};
 use super::dir_lock::{self, DirLock};
@@ -25,7 +25,6 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// At most so many items may a list have.
 const MAX_ITEMS: usize = 100_000;
 
 /// The longest key of an item, in characters.
@@ -53,7 +52,7 @@ pub(super) fn when(shared: Arc<Shared>, run: &Run, key: &TaskKey, stop: Stop) ->
     .boxed()
 }
 
-/// Finds the items that a task is done for.
+/// Finds the items that a task fans out over.
 pub(super) fn items(
     shared: Arc<Shared>,
     run: &Run,
@@ -89,7 +88,7 @@ pub(super) fn items(
     .boxed()
 }
 
-/// Where a list comes from, taken when its task begins.
+/// The source of a list, captured when its task starts.
 enum Source {
     Values(Value),
     Var(String, Option<StoredValue>),
@@ -97,7 +96,6 @@ enum Source {
     Lines(Box<(crate::files::RunDirs, Renderer, String)>),
 }
 
-/// Why a list could not be had.
 fn start(message: impl std::fmt::Display) -> EvalError {
     EvalError::new(FailureKind::Start, message)
 }
@@ -106,7 +104,7 @@ impl Source {
     async fn list(self, shared: &Shared, stop: &Stop) -> Result<Value, EvalError> {
         match self {
             Self::Values(list) => Ok(list),
-            Self::Var(name, None) => Err(start(format!("there is no list `{name}` in `vars`; give it with --var {name}='[…]'"))),
+            Self::Var(name, None) => Err(start(format!("there is no list `{name}` in `vars`; set it with --var {name}='[…]'"))),
             Self::Var(_, Some(stored_value)) => shared.value(&stored_value).await.map_err(start),
             Self::Script(prepared) => {
                 let returned = evaluate(shared, *prepared, stop).await?;
@@ -116,7 +114,7 @@ impl Source {
                 let (run_dirs, renderer, path) = *lines;
                 let path = renderer.ready(shared).await.and_then(|ready| Ok(ready.text(&path)?)).map_err(start)?;
                 let lines = read_lines(&run_dirs, &path).map_err(|error| match error {
-                    LinesError::Absent => start(format!("there is no file {path:?} whose lines could be worked on")),
+                    LinesError::Absent => start(format!("there is no file {path:?} to read lines from")),
                     why @ (LinesError::Unreadable(_) | LinesError::TooLarge | LinesError::NotText) => {
                         start(format!("{path:?} cannot be read: {why}"))
                     }
@@ -127,7 +125,7 @@ impl Source {
     }
 }
 
-/// Items become parts of addresses, branches and worktrees, so no secret may be in them.
+/// Items become parts of addresses, branch names and worktree paths, so they must not contain secrets.
 fn masked_list(list: &Value, masks: &Masks) -> Value {
     let text = list.to_string();
     serde_json::from_str(&script::mask_json(&text, masks)).unwrap_or(Value::Null)
@@ -135,14 +133,11 @@ fn masked_list(list: &Value, masks: &Masks) -> Value {
 
 fn fan_out_over(list: &Value) -> script::Outcome {
     let Value::Array(list) = list else {
-        return (
-            failed(FailureKind::Start, format!("`for_each` needs a list, and this is none: {}", shortened(list))),
-            Vec::new(),
-        );
+        return (failed(FailureKind::Start, format!("`for_each` needs a list, but got: {}", shortened(list))), Vec::new());
     };
     if list.len() > MAX_ITEMS {
         return (
-            failed(FailureKind::Start, format!("`for_each` has {} items, and may have {MAX_ITEMS}", list.len())),
+            failed(FailureKind::Start, format!("`for_each` has {} items, but the limit is {MAX_ITEMS}", list.len())),
             Vec::new(),
         );
     }
@@ -157,7 +152,7 @@ fn fan_out_over(list: &Value) -> script::Outcome {
     (TaskOutcome::Items(items), values)
 }
 
-/// What tells an item apart: its own text, or what it calls itself; the same whenever the list is the same.
+/// A unique key for an item: its own text, or its id, key or name. The same list always gives the same keys.
 fn free_key(value: &Value, index: usize, taken: &mut BTreeSet<String>) -> String {
     let own = match value {
         Value::String(text) => Some(text.clone()),
@@ -187,7 +182,7 @@ fn shortened(value: &Value) -> String {
     }
 }
 
-/// Lets an adaptive script name the agents that shall work.
+/// Runs an adaptive script that returns the agents to start.
 pub(super) fn agents(
     shared: Arc<Shared>,
     run: &Run,
@@ -222,7 +217,7 @@ pub(super) fn agents(
     .boxed()
 }
 
-/// What follows from an evaluation that gave nothing: an agent is asked, or it has failed.
+/// The outcome of an evaluation without a result: it queries an agent, or it has failed.
 pub(super) fn eval_failed(shared: &Shared, eval_error: EvalError) -> script::Outcome {
     match &eval_error.wants {
         Some(prompt) => {
@@ -234,7 +229,7 @@ pub(super) fn eval_failed(shared: &Shared, eval_error: EvalError) -> script::Out
     }
 }
 
-/// How an attempt ends: what `until` asks for is looked at once its work went well.
+/// Ends an attempt: evaluates `until` after its work succeeded.
 pub(super) struct Ending {
     shared: Arc<Shared>,
     key: TaskKey,
@@ -246,11 +241,11 @@ pub(super) struct Ending {
     stop: Stop,
 }
 
-/// What an attempt has while it works.
+/// What an attempt holds while it works.
 #[derive(Default)]
 struct AttemptResources {
     commit: Option<Started>,
-    /// The last to be dropped.
+    /// Dropped last.
     turn: Option<DirLock>,
 }
 
@@ -289,7 +284,7 @@ impl Ending {
         Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, turn, resources, stop }
     }
 
-    /// Waits for its turn in the directory where the work happens, and records what is there before it starts.
+    /// Waits for exclusive use of its directory, and records the state of the files before the work starts.
     pub(super) async fn start(&mut self) -> Result<(), Failure> {
         if self.shared.stubs.is_some() {
             return Ok(());
@@ -303,7 +298,7 @@ impl Ending {
         Ok(())
     }
 
-    /// Tells what the attempt came to.
+    /// Reports the outcome of the attempt.
     pub(super) async fn end(
         self,
         outcome: TaskOutcome,
@@ -337,28 +332,25 @@ impl Ending {
     }
 }
 
-/// Whether what a task is done for holds by now, and what is still wrong where a command says so.
+/// Whether the `until` condition is met and, if a command checked it, what is still wrong.
 enum Verdict {
     Met,
     Not {
         why: String,
-        /// Which of several checks failed.
+        /// The index of the check that failed, if there are several.
         failed_check: Option<usize>,
     },
 }
 
-/// Why it could not be found out.
 #[derive(Debug, thiserror::Error)]
 enum UntilError {
-    /// The condition or the command could not be evaluated.
     #[error("{}", .0.message)]
     Failed(Failure),
-    /// The command cannot be filled in.
     #[error(transparent)]
     Fill(#[from] FillError),
 }
 
-/// Finds out whether what a task is done for holds by now.
+/// Evaluates an `until` condition.
 async fn holds(
     shared: &Shared,
     until: Until,
@@ -372,7 +364,7 @@ async fn holds(
                 None => "null".to_owned(),
                 Some(StoredValue::Inline(text)) => text.clone(),
                 Some(StoredValue::Stored { digest, .. }) => {
-                    // It is on its way to the store with this very outcome.
+                    // The value is about to be stored together with this outcome.
                     let bytes = values.iter().find(|(known, _)| known == digest).map(|(_, bytes)| bytes.clone());
                     String::from_utf8(bytes.unwrap_or_default()).unwrap_or_else(|_| "null".to_owned())
                 }
@@ -392,11 +384,11 @@ async fn holds(
                 Ok(()) => Ok(Verdict::Met),
                 Err(failure) => match failure.kind {
                     FailureKind::Exit(status) => {
-                        Ok(Verdict::Not { why: told(&until, &failure), failed_check: until.failed_check(status) })
+                        Ok(Verdict::Not { why: check_feedback(&until, &failure), failed_check: until.failed_check(status) })
                     }
-                    // The time that the check may take is its own, not the task's.
+                    // The timeout belongs to the check, not to the task.
                     FailureKind::Timeout if until.timeout.is_some() => {
-                        Ok(Verdict::Not { why: told(&until, &failure), failed_check: None })
+                        Ok(Verdict::Not { why: check_feedback(&until, &failure), failed_check: None })
                     }
                     _ => Err(UntilError::Failed(failure)),
                 },
@@ -405,8 +397,8 @@ async fn holds(
     }
 }
 
-/// What a check says is wrong, for whoever does the work again.
-fn told(until: &Declared, failure: &Failure) -> String {
+/// Why a check failed, as feedback for the next attempt.
+fn check_feedback(until: &Declared, failure: &Failure) -> String {
     let check = match until.checks.as_slice() {
         [one] => format!("{one}: "),
         [] | [_, ..] => String::new(),
