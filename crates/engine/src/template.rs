@@ -314,7 +314,7 @@ impl<'t> Iterator for Pieces<'t> {
     }
 }
 
-/// What was found at a `{{`.
+/// The kind of tag at a `{{`.
 enum Step<'t> {
     /// Plain text; continue the search here.
     NotOurs(usize),

@@ -324,7 +324,7 @@ impl PresentedFile {
     }
 }
 
-/// What was found at a path.
+/// The observed content of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
@@ -378,7 +378,7 @@ impl Hold {
         }
     }
 
-    /// Whether it shows files or a git change, so that an answer is bound to what was seen.
+    /// Whether it shows files or a git diff that an answer is bound to.
     pub fn shows_content(&self) -> bool {
         !self.files.is_empty() || self.diff.is_some()
     }

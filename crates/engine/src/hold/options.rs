@@ -42,9 +42,9 @@ pub enum Action {
     SkipPhases(Vec<PhaseId>),
     /// The run ends here.
     Abort,
-    /// What was interrupted or failed runs again.
+    /// Interrupted or failed work runs again.
     Rerun,
-    /// What was interrupted or failed counts as done.
+    /// Interrupted or failed work counts as done.
     CountAsDone,
     /// The budget is raised by its original amount.
     RaiseBudget(BudgetScope),

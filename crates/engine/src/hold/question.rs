@@ -36,7 +36,7 @@ pub enum Topic {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authentication {
-    /// What was attempted, if known.
+    /// The attempted command, if known.
     pub attempted: String,
     /// The line of output that shows it.
     pub error: String,

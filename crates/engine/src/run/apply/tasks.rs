@@ -199,7 +199,6 @@ impl Run {
         self.sessions.by_task.insert(session_address(key), known);
     }
 
-    /// What is known about a session.
     pub fn session_known(&self, id: &str) -> Option<&KnownSession> {
         self.sessions.by_task.values().chain(self.sessions.by_agent.values()).find(|known| known.id == id && known.confirmed)
     }

@@ -94,7 +94,7 @@ pub struct DecisionOption {
 /// Something that only a person can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// What was already done automatically.
+    /// The steps that were already automated.
     pub automated: Option<String>,
     /// The one thing that is needed.
     pub needed: String,
@@ -102,7 +102,7 @@ pub struct Action {
     pub check: Option<Check>,
 }
 
-/// A command that checks whether a person did what was needed.
+/// A command that checks whether a person has completed the action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// A template in a definition.
