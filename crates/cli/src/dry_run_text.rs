@@ -5,8 +5,8 @@ use lockgate::dry_run::unused_answers;
 use lockgate::phrases::first_line;
 use lockgate::sanitize;
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Status;
-use lockgate_engine::words::counted;
 use lockgate_runner::dry_run::{DryRunHold, DryRunOutcome, DryRunReport, DryRunWork, Step, StepKind};
 use lockgate_runner::process::shell_text;
 

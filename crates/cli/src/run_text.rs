@@ -5,8 +5,8 @@ use crate::style::Styled as _;
 use lockgate::graph::{Mark, tally};
 use lockgate::view::{DriverView, FileView, GapView, HoldView, RunStatus, RunView, StepView};
 use lockgate::{human_time, sanitize};
+use lockgate_engine::plural::counted;
 use lockgate_engine::time::Timestamp;
-use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// How many of the last lines of a failed step are shown.

@@ -4,11 +4,11 @@ use crate::phrases::{again, asker, first_line, used};
 use crate::{human_time, sanitize};
 use lockgate_engine::hold::{Choice, Due};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, DiffBase, Entry, Event, Failure, HoldOpened};
 use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
-use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// How many names a sentence lists.

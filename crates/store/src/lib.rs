@@ -12,6 +12,7 @@
 //! | `held` | the claims that this process holds |
 //! | [`cleanup`] | removing files and joining threads that are no longer needed |
 //! | [`backup`] | copies of a store in a file |
+//! | [`hash_chain`] | checks that every commit links to the one before it |
 //! | [`verify`] | detects changed or lost data in a store |
 //! | [`conformance`] | the test suite for every backend |
 
@@ -22,6 +23,7 @@ mod column_codes;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;
+pub mod hash_chain;
 mod held;
 pub mod lease;
 pub mod memory;

@@ -4,10 +4,10 @@
 //! can: see [`Store::missing_commits`].
 
 use crate::error::StoreError;
+use crate::hash_chain::HashChain;
 use crate::store::{Missing, Orphan, Store, StoredRun};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::hash_chain::SealedCommit;
 use std::collections::BTreeMap;
 
 const ROWS: usize = 256;
@@ -25,54 +25,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(run: Option<&RunId>, place: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(run: Option<&RunId>, place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { run: run.cloned(), place: place.into(), problem: problem.into() }
-    }
-}
-
-/// Checks the commits of one run in order, starting with the first.
-#[derive(Debug)]
-pub struct HashChain {
-    run: RunId,
-    version: u64,
-    hash: Digest,
-    next_seq: Option<u64>,
-}
-
-impl HashChain {
-    pub fn new(run: RunId) -> Self {
-        Self { run, version: 0, hash: Digest::ZERO, next_seq: Some(1) }
-    }
-
-    /// The version of the last commit that was checked.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// Checks the next stored commit and adds what is wrong with it to `findings`.
-    pub fn check_next(&mut self, commit: &SealedCommit, findings: &mut Vec<Finding>) {
-        let place = format!("commit {}", commit.version);
-        let mut find = |problem: String| findings.push(Finding::new(Some(&self.run), place.clone(), problem));
-        if commit.version != self.version + 1 {
-            find(format!("it follows commit {}: the commits between them are missing", self.version));
-        }
-        if !commit.follows(&self.run, self.hash) {
-            find("its hash does not match its contents and the previous commit".to_owned());
-        }
-        match commit.open() {
-            Err(error) => {
-                find(error.to_string());
-                self.next_seq = None;
-            }
-            Ok(opened) => {
-                if self.next_seq.is_some_and(|expected| expected != opened.first_seq) {
-                    find(format!("its first event has number {}, which is out of sequence", opened.first_seq));
-                }
-                self.next_seq = Some(opened.first_seq.saturating_add(opened.entries.len() as u64));
-            }
-        }
-        self.version = commit.version;
-        self.hash = commit.hash;
     }
 }
 

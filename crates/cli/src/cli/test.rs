@@ -6,7 +6,7 @@ use crate::print::{self, ERROR, FAINT, GOOD, STRONG, styled};
 use crate::{diagnostics, signals};
 use lockgate::cases::{CaseError, CaseFile, CaseView};
 use lockgate::sanitize;
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::Halt;
 use lockgate_runner::root::Root;

@@ -4,12 +4,12 @@ use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
 use crate::view::{PhaseStatus, RunStatus};
 use crate::{human_time, sanitize};
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::ConditionOutcome;
 use lockgate_engine::run::phase::PhaseRun;
 use lockgate_engine::run::state::{GapState, GateState, TaskState};
 use lockgate_engine::spec::workflow::GapAction;
-use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// Where something stands. In the order of what deserves a look: of several, the last one is shown.

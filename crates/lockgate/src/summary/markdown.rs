@@ -4,8 +4,8 @@ use super::{GapCheckSummary, HoldOutcome, HoldSummary, Omission, PhaseOutcome, P
 use crate::view::UsageView;
 use crate::{human_time, phrases, sanitize};
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::state::StepStatus;
-use lockgate_engine::words::counted;
 use lockgate_runner::files::format_size;
 use std::collections::BTreeMap;
 use std::time::Duration;

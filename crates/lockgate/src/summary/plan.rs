@@ -3,10 +3,10 @@
 use super::markdown::{asked, authentication_gates, plain, section, took, words};
 use super::{HoldSummary, StepSummary, Summary};
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::spec::workflow::PlanPart;
-use lockgate_engine::words::counted;
 
 /// What the second line of such a file says, with the run: without it somebody else wrote the file.
 pub const MARK: &str = "lockgate_run: ";

@@ -1,7 +1,7 @@
 //! The git change that a decision is about.
 
 use lockgate_engine::hold::{ApprovedDiff, ChangeStatus, ChangedFile, SeenDiff, ShownDiff};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use serde::Serialize;
 
 /// A git change that is shown with a question.

@@ -5,7 +5,7 @@ use super::preview::text_of;
 use super::size::format_size;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{PresentedFile, Seen, SymbolicLink};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

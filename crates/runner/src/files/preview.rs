@@ -4,7 +4,7 @@ use super::diff::shortened;
 use super::listing::{Line, parse};
 use super::size::format_size;
 use lockgate_engine::hold::{PresentedFile, Seen};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 
 const CHARACTERS_OF_A_LINE: usize = 200;
 

@@ -17,6 +17,7 @@ use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::id::{RunId, TaskId, TaskKey};
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
@@ -24,7 +25,6 @@ use lockgate_engine::run::event::{Failure, FailureKind, Requester, SessionStart}
 use lockgate_engine::run::handover::Handover;
 use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
 use lockgate_engine::stored_value::StoredValue;
-use lockgate_engine::words::counted;
 use lockgate_formats::handover::parse as parse_handover;
 use serde_json::Value;
 use std::collections::BTreeMap;

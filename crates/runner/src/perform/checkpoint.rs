@@ -3,7 +3,7 @@
 use super::command::{ProcessSpec, prepare as prepare_command, renderer as command_renderer, start};
 use super::script::{self, EvalOptions};
 use super::values::{Ready, Renderer, TaskValues};
-use super::{Shared, TaskCall, diff, shell, worktree};
+use super::{Shared, TaskCall, conditions, diff, shell, worktree};
 use crate::files::{ObserveLimits, RunDirs, diff, observe, reobserve};
 use crate::process::Stop;
 use crate::root::Step;
@@ -104,14 +104,16 @@ impl Preparing {
         showing.automatic = match allowed {
             AutoAnswer::No => false,
             AutoAnswer::Yes => true,
-            AutoAnswer::When(prepared) => match script::truth(shared, script::evaluate(shared, *prepared, &Stop::new()).await) {
-                ConditionOutcome::True => true,
-                ConditionOutcome::False => false,
-                ConditionOutcome::Error(error) => {
-                    notes.push(format!("the policy condition could not be evaluated, so a person decides: {error}"));
-                    false
+            AutoAnswer::When(prepared) => {
+                match conditions::truth(shared, script::evaluate(shared, *prepared, &Stop::new()).await) {
+                    ConditionOutcome::True => true,
+                    ConditionOutcome::False => false,
+                    ConditionOutcome::Error(error) => {
+                        notes.push(format!("the policy condition could not be evaluated, so a person decides: {error}"));
+                        false
+                    }
                 }
-            },
+            }
         };
         showing.prompt = masks.mask_text(&showing.prompt).into_owned();
         showing.files = observed.files;

@@ -172,13 +172,13 @@ fn first_lines(patch: &str) -> String {
     let mut lines: Vec<String> = patch.lines().take(LINES).map(|line| crate::files::shortened(line, 500)).collect();
     let left = patch.lines().count().saturating_sub(LINES);
     if left > 0 {
-        lines.push(format!("… and {}", lockgate_engine::words::counted(left, "more line")));
+        lines.push(format!("… and {}", lockgate_engine::plural::counted(left, "more line")));
     }
     lines.join("\n")
 }
 
 fn totals(change: &lockgate_engine::hold::GitChange) -> String {
-    let files = lockgate_engine::words::counted(change.file_count, "file");
+    let files = lockgate_engine::plural::counted(change.file_count, "file");
     format!("{files}, +{} -{}", change.added, change.removed)
 }
 

@@ -1,10 +1,8 @@
-//! Tasks that fan out, are conditional, or loop.
+//! Fan-out: the items of a list (`for_each`), and the agents of an adaptive script.
 
-use super::commit::{Commit, Started};
-use super::dir_lock::{self, DirLock};
-use super::script::{self, EvalError, EvalOptions, evaluate, keep_log, masked, prepare};
-use super::values::{FillError, Renderer, TaskValues};
-use super::{Shared, TaskCall, command, failed, shell, worktree};
+use super::script::{self, EvalError, EvalOptions, eval_failed, evaluate, keep_log, prepare};
+use super::values::Renderer;
+use super::{Shared, TaskCall, failed};
 use crate::files::{LinesError, read_lines};
 use crate::process::Stop;
 use crate::root::Step;
@@ -13,13 +11,11 @@ use crate::secret::Masks;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::{CommandKind, Item, TaskOutcome};
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Requester};
+use lockgate_engine::run::event::{FailureKind, Requester};
 use lockgate_engine::spec::subagent::Subagent;
-use lockgate_engine::spec::workflow::{ForEach, ItemSource, Script, Until as Declared, UntilCondition};
+use lockgate_engine::spec::workflow::{ForEach, ItemSource, Script};
 use lockgate_engine::stored_value::StoredValue;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -29,28 +25,6 @@ const MAX_ITEMS: usize = 100_000;
 
 /// The longest key of an item, in characters.
 const LONGEST_KEY: usize = 80;
-
-/// Evaluates a task's `when`.
-pub(super) fn when(shared: Arc<Shared>, run: &Run, key: &TaskKey, stop: Stop) -> BoxFuture<'static, Performed> {
-    let found = run.workflow.phase(key.phase.as_str()).zip(run.declared(key)).zip(run.task_run(key));
-    let condition = found.and_then(|((phase, task), state)| Some((phase, task.when.as_ref()?, state)));
-    let key = key.clone();
-    let Some((phase, condition, state)) = condition else {
-        let outcome = ConditionOutcome::Error("the definition has no such condition".into());
-        return futures::future::ready(CommandKind::WhenEvaluated { key, outcome }.into()).boxed();
-    };
-    let task = TaskValues {
-        id: Some((key.task.as_str(), state.attempts + 1)),
-        item: key.item.as_deref().zip(state.value.as_ref()),
-        ..TaskValues::default()
-    };
-    let prepared = prepare(&shared, run, phase, condition, EvalOptions::condition(&shared, true, task));
-    async move {
-        let outcome = script::truth(&shared, evaluate(&shared, prepared, &stop).await);
-        CommandKind::WhenEvaluated { key, outcome }.into()
-    }
-    .boxed()
-}
 
 /// Finds the items that a task fans out over.
 pub(super) fn items(
@@ -215,195 +189,6 @@ pub(super) fn agents(
         Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
-}
-
-/// The outcome of an evaluation without a result: it queries an agent, or it has failed.
-pub(super) fn eval_failed(shared: &Shared, eval_error: EvalError) -> script::Outcome {
-    match &eval_error.wants {
-        Some(prompt) => {
-            let prompt = shared.masks().mask_text(prompt).into_owned();
-            let (stored_value, stored) = StoredValue::keep(&Value::String(prompt));
-            (TaskOutcome::QueriesAgent(stored_value), stored.into_iter().collect())
-        }
-        None => (TaskOutcome::Failed(masked(shared, &eval_error)), Vec::new()),
-    }
-}
-
-/// Ends an attempt: evaluates `until` after its work succeeded.
-pub(super) struct Ending {
-    shared: Arc<Shared>,
-    key: TaskKey,
-    attempt: u32,
-    until: Option<Until>,
-    commit: Option<Commit>,
-    turn: Option<dir_lock::Wanted>,
-    resources: AttemptResources,
-    stop: Stop,
-}
-
-/// What an attempt holds while it works.
-#[derive(Default)]
-struct AttemptResources {
-    commit: Option<Started>,
-    /// Dropped last.
-    turn: Option<DirLock>,
-}
-
-enum Until {
-    Condition(Box<script::Prepared>),
-    Run(Box<UntilCommand>),
-}
-
-struct UntilCommand {
-    prepared: command::Prepared,
-    renderer: Renderer,
-    command: String,
-    until: Declared,
-    tree: Option<worktree::Wanted>,
-}
-
-impl Ending {
-    pub(super) fn new(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, stop: Stop) -> Self {
-        let until = call.task.until.as_ref().map(|until| match &until.holds {
-            UntilCondition::Condition(script) => {
-                let options = EvalOptions::condition(&shared, true, call.values());
-                Until::Condition(Box::new(prepare(&shared, run, call.phase, script, options)))
-            }
-            UntilCondition::Run(command) => {
-                let process_spec = command::ProcessSpec { timeout: until.timeout.or(call.task.timeout), ..call.process_spec() };
-                let mut prepared = command::prepare(&shared, run, call.phase, process_spec);
-                prepared.at.address += "-until";
-                let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
-                let tree = worktree::wanted(run, call.key, call.task);
-                Until::Run(Box::new(UntilCommand { prepared, renderer, command: command.clone(), until: until.clone(), tree }))
-            }
-        });
-        let tree = worktree::wanted(run, call.key, call.task);
-        let turn = dir_lock::Wanted::of_task(run, call.phase, call.task, call.key.address(), tree.as_ref());
-        let (commit, resources) = (Commit::of(run, call), AttemptResources::default());
-        Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, turn, resources, stop }
-    }
-
-    /// Waits for exclusive use of its directory, and records the state of the files before the work starts.
-    pub(super) async fn start(&mut self) -> Result<(), Failure> {
-        if self.shared.stubs.is_some() {
-            return Ok(());
-        }
-        if let Some(turn) = self.turn.take() {
-            self.resources.turn = Some(turn.take(&self.shared, &self.stop).await?);
-        }
-        if let Some(commit) = self.commit.take() {
-            self.resources.commit = Some(commit.start(&self.shared, &self.stop).await?);
-        }
-        Ok(())
-    }
-
-    /// Reports the outcome of the attempt.
-    pub(super) async fn end(
-        self,
-        outcome: TaskOutcome,
-        values: Vec<(Digest, Vec<u8>)>,
-        agent: Option<Box<AgentReport>>,
-    ) -> Performed {
-        let Self { shared, key, attempt, until, resources, stop, .. } = self;
-        let outcome = match (outcome, until) {
-            (TaskOutcome::Finished { result, outputs }, Some(until)) => {
-                match holds(&shared, until, result.as_ref(), &values, &stop).await {
-                    Ok(Verdict::Met) => TaskOutcome::Finished { result, outputs },
-                    Ok(Verdict::Not { why, failed_check }) => TaskOutcome::Again { result, outputs, why, failed_check },
-                    Err(why) => failed(FailureKind::Condition, format!("its `until` could not be evaluated: {why}")),
-                }
-            }
-            (outcome, _) => outcome,
-        };
-        let (outcome, commit) = match (outcome, resources.commit) {
-            (outcome @ TaskOutcome::Finished { .. }, Some(commit)) => match commit.complete().await {
-                Ok(made) => (outcome, made),
-                Err(failure) => (TaskOutcome::Failed(failure), None),
-            },
-            (outcome, Some(commit)) => {
-                commit.leave().await;
-                (outcome, None)
-            }
-            (outcome, None) => (outcome, None),
-        };
-        drop(resources.turn);
-        Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent, commit }, values }
-    }
-}
-
-/// Whether the `until` condition is met and, if a command checked it, what is still wrong.
-enum Verdict {
-    Met,
-    Not {
-        why: String,
-        /// The index of the check that failed, if there are several.
-        failed_check: Option<usize>,
-    },
-}
-
-#[derive(Debug, thiserror::Error)]
-enum UntilError {
-    #[error("{}", .0.message)]
-    Failed(Failure),
-    #[error(transparent)]
-    Fill(#[from] FillError),
-}
-
-/// Evaluates an `until` condition.
-async fn holds(
-    shared: &Shared,
-    until: Until,
-    result: Option<&StoredValue>,
-    values: &[(Digest, Vec<u8>)],
-    stop: &Stop,
-) -> Result<Verdict, UntilError> {
-    match until {
-        Until::Condition(prepared) => {
-            let output = match result {
-                None => "null".to_owned(),
-                Some(StoredValue::Inline(text)) => text.clone(),
-                Some(StoredValue::Stored { digest, .. }) => {
-                    // The value is about to be stored together with this outcome.
-                    let bytes = values.iter().find(|(known, _)| known == digest).map(|(_, bytes)| bytes.clone());
-                    String::from_utf8(bytes.unwrap_or_default()).unwrap_or_else(|_| "null".to_owned())
-                }
-            };
-            let returned = evaluate(shared, prepared.with("output", output), stop).await;
-            let verdict =
-                |truthy: bool| if truthy { Verdict::Met } else { Verdict::Not { why: String::new(), failed_check: None } };
-            returned
-                .map(|returned| verdict(returned.truthy))
-                .map_err(|eval_error| UntilError::Failed(masked(shared, &eval_error)))
-        }
-        Until::Run(run) => {
-            let UntilCommand { mut prepared, renderer, command, until, tree } = *run;
-            worktree::enter(shared, &mut prepared, tree, stop).await.map_err(UntilError::Failed)?;
-            let ready = renderer.ready(shared).await?;
-            match shell::execute(shared, &prepared, &ready, &command, stop).await {
-                Ok(()) => Ok(Verdict::Met),
-                Err(failure) => match failure.kind {
-                    FailureKind::Exit(status) => {
-                        Ok(Verdict::Not { why: check_feedback(&until, &failure), failed_check: until.failed_check(status) })
-                    }
-                    // The timeout belongs to the check, not to the task.
-                    FailureKind::Timeout if until.timeout.is_some() => {
-                        Ok(Verdict::Not { why: check_feedback(&until, &failure), failed_check: None })
-                    }
-                    _ => Err(UntilError::Failed(failure)),
-                },
-            }
-        }
-    }
-}
-
-/// Why a check failed, as feedback for the next attempt.
-fn check_feedback(until: &Declared, failure: &Failure) -> String {
-    let check = match until.checks.as_slice() {
-        [one] => format!("{one}: "),
-        [] | [_, ..] => String::new(),
-    };
-    format!("A check after it failed: {check}{}\n{}", failure.message, failure.tail).trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -3,15 +3,18 @@
 mod agent;
 mod answer_schema;
 mod artifacts;
+mod attempt;
 mod auth_gate;
 mod checkpoint;
 mod command;
 mod commit;
+mod conditions;
 mod diff;
 mod dir_lock;
 mod fan_out;
 mod gap_check;
 mod handover;
+mod loops;
 mod notices;
 mod prompt;
 mod script;
@@ -133,12 +136,12 @@ impl Performer {
             Effect::Gate { phase, iteration, gate, attempt } => {
                 shell::gate(shared, run, (phase, *iteration), gate, *attempt, stop)
             }
-            Effect::Evaluate { phase, iteration } => script::condition(shared, run, phase, *iteration, stop),
+            Effect::Evaluate { phase, iteration } => conditions::checkpoint(shared, run, phase, *iteration, stop),
             Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration, stop),
             Effect::DiffBase { phase, iteration } => diff::record(shared, run, phase, *iteration, stop),
             Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision, stop),
             Effect::Check { hold, revision } => checkpoint::check(shared, run, hold, *revision, stop),
-            Effect::When { key } => fan_out::when(shared, run, key, stop),
+            Effect::When { key } => conditions::when(shared, run, key, stop),
             Effect::Gaps { phase, iteration, round } => gap_check::check(shared, run, (phase, *iteration), *round, stop),
             Effect::QueryAgent { requester, number } => agent::query_agent(shared, run, requester, *number, stop),
             Effect::Finalize => gap_check::finalize(shared, run),
@@ -292,8 +295,8 @@ impl<'a> TaskCall<'a> {
         }
     }
 
-    fn ending(&self, shared: &Arc<Shared>, run: &Run, stop: Stop) -> fan_out::Ending {
-        fan_out::Ending::new(shared.clone(), run, *self, stop)
+    fn ending(&self, shared: &Arc<Shared>, run: &Run, stop: Stop) -> attempt::Ending {
+        attempt::Ending::new(shared.clone(), run, *self, stop)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Scripts and conditions: JavaScript in a worker process.
+//! Scripts: JavaScript in a worker process.
 
 use super::values::{FillError, Renderer, TaskValues, overlay};
-use super::{Shared, TaskCall, failed, fan_out};
+use super::{Shared, TaskCall, failed};
 use crate::dry_run::{Position, Stubs};
 use crate::files::{MissingOutputs, RunDirs, collect_outputs};
 use crate::process::Stop;
@@ -12,11 +12,11 @@ use crate::secret::Masks;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::{PhaseId, RunId, TaskKey};
+use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{CommandKind, TaskOutcome};
+use lockgate_engine::run::command::TaskOutcome;
 use lockgate_engine::run::context::Context;
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile, Requester};
+use lockgate_engine::run::event::{Failure, FailureKind, OutputFile, Requester};
 use lockgate_engine::spec::workflow::{Phase, Reads, Script};
 use lockgate_engine::stored_value::StoredValue;
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ pub(super) fn task(
                 },
                 Err(eval_error) => {
                     keep_log(&shared, &run, &key, &eval_error.log, &log);
-                    fan_out::eval_failed(&shared, eval_error)
+                    eval_failed(&shared, eval_error)
                 }
             }
         };
@@ -137,34 +137,15 @@ pub(super) fn task(
     .boxed()
 }
 
-pub(super) fn condition(
-    shared: Arc<Shared>,
-    run: &Run,
-    phase: &PhaseId,
-    iteration: u32,
-    stop: Stop,
-) -> BoxFuture<'static, Performed> {
-    let declared = run.workflow.phase(phase.as_str());
-    let condition = declared.and_then(|phase| Some((phase, phase.checkpoint.as_ref()?.condition.as_ref()?)));
-    let phase = phase.clone();
-    let Some((declared, condition)) = condition else {
-        let outcome = ConditionOutcome::Error("the definition has no such condition".into());
-        return futures::future::ready(CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()).boxed();
-    };
-    let prepared = prepare(&shared, run, declared, condition, EvalOptions::condition(&shared, false, TaskValues::default()));
-    async move {
-        let outcome = truth(&shared, evaluate(&shared, prepared, &stop).await);
-        CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()
-    }
-    .boxed()
-}
-
-/// The result of a condition.
-pub(super) fn truth(shared: &Shared, evaluated: Result<Returned, EvalError>) -> ConditionOutcome {
-    match evaluated {
-        Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
-        Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
-        Err(eval_error) => ConditionOutcome::Error(masked(shared, &eval_error).message),
+/// The outcome of an evaluation without a result: it queries an agent, or it has failed.
+pub(super) fn eval_failed(shared: &Shared, eval_error: EvalError) -> Outcome {
+    match &eval_error.wants {
+        Some(prompt) => {
+            let prompt = shared.masks().mask_text(prompt).into_owned();
+            let (stored_value, stored) = StoredValue::keep(&Value::String(prompt));
+            (TaskOutcome::QueriesAgent(stored_value), stored.into_iter().collect())
+        }
+        None => (TaskOutcome::Failed(masked(shared, &eval_error)), Vec::new()),
     }
 }
 

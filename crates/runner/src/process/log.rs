@@ -1,7 +1,7 @@
 //! The log file of a job: its beginning and its end, however much it prints.
 
 use super::ring_buffer::RingBuffer;
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;

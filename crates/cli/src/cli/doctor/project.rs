@@ -3,9 +3,9 @@
 use super::Check;
 use crate::open;
 use lockgate::garbage;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::Timestamp;
-use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::files::format_size;
 use lockgate_runner::root::Root;

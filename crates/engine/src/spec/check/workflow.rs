@@ -2,9 +2,9 @@
 
 use super::Checker;
 use super::agent::{AGENT_SHAPES, BUDGET, BUDGET_ABOUT};
-use super::fan_out::INPUT;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::gap::FINALIZATION;
+use super::inputs::INPUT;
 use super::options::Order;
 use super::phase::{Found, PHASE};
 use super::policy::{POLICY, POLICY_ABOUT, verify_last};

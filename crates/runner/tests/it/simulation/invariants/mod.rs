@@ -10,9 +10,9 @@ use lockgate_engine::id::{HoldId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::spec::workflow::{Join, Phase, Workflow};
-use lockgate_formats::pipeline::check::check as check_file;
-use lockgate_formats::pipeline::document::{Document, document};
-use lockgate_formats::pipeline::render::render;
+use lockgate_formats::state_file::check::check as check_file;
+use lockgate_formats::state_file::document::{Document, document};
+use lockgate_formats::state_file::render::render;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -5,11 +5,11 @@ mod workstreams;
 
 use crate::json::{self, Content, JsonError, Placed};
 use lockgate_engine::id::TaskId;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::event::FrozenFile;
 use lockgate_engine::run::pipeline::{FileError, Imported, Lifecycle, Review, Verdict};
 use lockgate_engine::spec::reader::shown;
 use lockgate_engine::spec::suggest;
-use lockgate_engine::words::counted;
 use std::collections::BTreeSet;
 use workstreams::{Lists, meaning};
 
