@@ -52,7 +52,7 @@ fn render_step(text: &mut String, step: &Step, holds: &[DryRunHold]) {
             let word = match step.outcome {
                 Some(DryRunOutcome::Whole) => styled(GOOD, "finds the work whole"),
                 Some(DryRunOutcome::CountsAsWhole) => styled(WARNING, "counts as passed, as answered"),
-                Some(DryRunOutcome::Gaps(action)) => styled(WARNING, format_args!("finds gaps ({})", action.word())),
+                Some(DryRunOutcome::Gaps(action)) => styled(WARNING, format_args!("finds gaps ({})", action.as_str())),
                 // These belong to steps of other kinds.
                 Some(
                     DryRunOutcome::Done
@@ -181,7 +181,7 @@ fn end(text: &mut String, result: &DryRunReport) {
     if let Some(why) = &result.truncated {
         line(text, format_args!("{} {}", styled(ERROR, "cut short:"), sanitize::line(why)));
     } else {
-        let status = result.status.word();
+        let status = result.status.as_str();
         let word = match result.status {
             Status::Complete => styled(GOOD, status),
             Status::Failed | Status::Aborted | Status::Cancelled | Status::Waiting | Status::Running => styled(ERROR, status),

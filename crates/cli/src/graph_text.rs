@@ -85,7 +85,7 @@ fn checkpoint_lines(text: &mut String, drawing: &Drawing, checkpoint: &Checkpoin
 }
 
 fn sign_and_word(mark: Mark, colour: bool) -> String {
-    if colour { mark.sign().to_string() } else { format!("{} {:<WORD$}", mark.sign(), mark.word()) }
+    if colour { mark.sign().to_string() } else { format!("{} {:<WORD$}", mark.sign(), mark.as_str()) }
 }
 
 /// Tasks that stand in the same layer, need the same and stand the same.

@@ -105,8 +105,8 @@ fn tasks(tasks: &[StepView]) -> String {
 }
 
 fn gap_check(gap: &GapView) -> String {
-    let follows = gap.action.map(|action| format!(": {}", action.word().replace('_', " "))).unwrap_or_default();
-    let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status.word()));
+    let follows = gap.action.map(|action| format!(": {}", action.as_str().replace('_', " "))).unwrap_or_default();
+    let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status.as_str()));
     let told = gap.notes.iter().map(|told| format!("      {}\n", hanging(told, "      ")));
     format!("    {status} gap check{follows}\n{}", told.collect::<String>())
 }
@@ -114,7 +114,7 @@ fn gap_check(gap: &GapView) -> String {
 fn step(step: &StepView, word: &str) -> String {
     let attempts = if step.attempts > 1 { format!(" (attempt {})", step.attempts) } else { String::new() };
     let error = step.error.as_deref().map(|error| format!(": {}", hanging(error, "      "))).unwrap_or_default();
-    let status = styled(step.status.style(), format_args!("{:<11}", step.status.word().replace('_', " ")));
+    let status = styled(step.status.style(), format_args!("{:<11}", step.status.as_str().replace('_', " ")));
     let reason = step.reason.as_deref().map(|reason| format!(": {}", hanging(reason, "      "))).unwrap_or_default();
     let agent = step.agent.as_ref().map(|agent| styled(FAINT, format_args!("  {}", agent.line()))).unwrap_or_default();
     let name = sanitize::line(&step.id);

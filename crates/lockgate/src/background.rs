@@ -36,7 +36,7 @@ const LOG_BYTES: u64 = 1024 * 1024;
 
 /// The file that has the messages of the background process.
 pub fn log_file(root: &Root) -> PathBuf {
-    root.folder().join("background.log")
+    root.state_dir().join("background.log")
 }
 
 /// The right to drive in the background, for one process at a time.
@@ -48,7 +48,7 @@ pub struct BackgroundLock {
 impl BackgroundLock {
     /// Takes the turn; gives the process id of the process that has it where that is another one.
     pub fn take(root: &Root) -> io::Result<Result<Self, u32>> {
-        let path = root.folder().join("background.lock");
+        let path = root.state_dir().join("background.lock");
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => {
@@ -188,7 +188,7 @@ impl Program {
 
 /// Halts a driver, and ends, when the directory of the project is gone or another one is in its place.
 pub async fn halt_when_moved(root: Root, halt: Halt) {
-    let identity = || root.folder().metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    let identity = || root.state_dir().metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
     let first = identity();
     while identity() == first {
         tokio::time::sleep(CHECK_ROOT).await;

@@ -84,7 +84,7 @@ pub async fn restore(root: &Root, file: &Path, force: bool, options: &Options, c
         must_be_still(root)?;
     }
     // Verified in a directory next to its place, so that no process opens it before it is known to be good.
-    let aside = root.folder().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
+    let aside = root.state_dir().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
     let restored = put_back(file, &aside, root).await;
     lockgate_store::cleanup::remove_dir(&aside);
     restored
@@ -104,7 +104,7 @@ async fn put_back(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Er
     }
     let moved_aside = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
     // What it says of the database that was there does not hold for the backup.
-    SqliteStore::accept_missing(&root.folder())?;
+    SqliteStore::accept_missing(&root.state_dir())?;
     put_in_place(&fresh, &root.database_file())?;
     Ok(Restored { runs, unfinished, moved_aside })
 }
@@ -143,7 +143,7 @@ fn must_be_a_backup(file: &Path) -> Result<(), Error> {
 }
 
 fn must_be_still(root: &Root) -> Result<(), Error> {
-    let Some(driver) = SqliteStore::living_drivers(&root.folder())?.into_iter().next() else { return Ok(()) };
+    let Some(driver) = SqliteStore::living_drivers(&root.state_dir())?.into_iter().next() else { return Ok(()) };
     let message = format!("process {} on {} drives runs of this database since {}", driver.pid, driver.host, driver.since);
     Err(Error::new(Code::DatabaseInUse, message).help("let it come to its end, or end it, then restore"))
 }
@@ -168,7 +168,7 @@ fn present(database: &Path) -> Vec<PathBuf> {
 fn move_aside(root: &Root) -> Result<PathBuf, Error> {
     let database = root.database_file();
     // Whoever opens and closes a good database leaves nothing beside it.
-    drop(SqliteStore::open_existing(&root.folder()));
+    drop(SqliteStore::open_existing(&root.state_dir()));
     let moment = SystemClock.now().to_string().replace(':', "-");
     let kept = companion(&database, &format!(".before-{moment}"));
     for path in present(&database) {
@@ -183,6 +183,6 @@ fn move_aside(root: &Root) -> Result<PathBuf, Error> {
 }
 
 fn unwritable(root: &Root, error: &io::Error) -> Error {
-    Error::new(Code::Unwritable, format!("{} cannot be written: {error}", root.folder().display()))
+    Error::new(Code::Unwritable, format!("{} cannot be written: {error}", root.state_dir().display()))
         .help("make it writable and see that there is room, then do it again")
 }

@@ -96,7 +96,7 @@ impl Project {
 
     async fn look_through(&self) -> Result<(Vec<(RunId, RunLiveness)>, GarbageScan, Vec<String>), Error> {
         let unreadable = |error: io::Error| {
-            let message = format!("{} cannot be looked through: {error}", self.root.folder().display());
+            let message = format!("{} cannot be looked through: {error}", self.root.state_dir().display());
             Error::new(Code::Unwritable, message).help("make it readable and writable for you")
         };
         // In this order: a run that is created meanwhile is not taken for one that is gone. (And by scanning: a list of runs clears dead

@@ -429,7 +429,7 @@ impl Driver {
     /// finished.
     async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         let mut last = self.stop_all().await;
-        let signal = halt.reason().unwrap_or(HaltReason::Stopped).word().to_owned();
+        let signal = halt.reason().unwrap_or(HaltReason::Stopped).as_str().to_owned();
         let command = own_command(&self.runtime, CommandKind::Interrupt { signal });
         last.push(Waiting { command, values: Vec::new() });
         self.commit(last).await?;

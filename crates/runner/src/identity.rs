@@ -83,7 +83,7 @@ struct DriverFile {
 /// The processes that drive runs of this root. An unreadable driver file is an error: overlooking a driver would let its
 /// tasks pass for people.
 fn drivers(root: &Root) -> io::Result<Vec<DriverFile>> {
-    let folder = root.folder().join("drivers");
+    let folder = root.state_dir().join("drivers");
     let files = match std::fs::read_dir(&folder) {
         Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -147,7 +147,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         assert!(drivers(&root).unwrap().is_empty());
-        let folder = root.folder().join("drivers");
+        let folder = root.state_dir().join("drivers");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("one.lock"), r#"{"pid": 7, "host": "h", "start_ticks": 8}"#).unwrap();
         std::fs::write(folder.join("two.new"), "").unwrap();

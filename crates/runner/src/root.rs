@@ -7,7 +7,7 @@ use lockgate_engine::run::outbox::NoticeId;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) const FOLDER: &str = ".lockgate";
+pub(crate) const STATE_DIR: &str = ".lockgate";
 
 /// Never commit state by accident; the settings may be committed.
 const IGNORED: &str = "*\n!.gitignore\n!config.yaml\n";
@@ -51,7 +51,7 @@ impl Root {
     pub fn find(start: &Path) -> Option<Self> {
         // Use the real path: the parent of `a/b/..` is the parent of `a`, not `a/b`.
         let start = real(start);
-        start.ancestors().find(|dir| dir.join(FOLDER).is_dir()).map(|dir| Self { dir: dir.to_path_buf(), state: None })
+        start.ancestors().find(|dir| dir.join(STATE_DIR).is_dir()).map(|dir| Self { dir: dir.to_path_buf(), state: None })
     }
 
     /// The root at this directory, whether or not it has been initialized.
@@ -69,13 +69,13 @@ impl Root {
         if !self.dir.is_dir() {
             return Err(RootError::RootNotFound { path: self.dir.clone() });
         }
-        let unwritable = |source| RootError::Unwritable { path: self.folder(), source };
-        if !self.folder().is_dir() {
-            create_dir(&self.folder())?;
+        let unwritable = |source| RootError::Unwritable { path: self.state_dir(), source };
+        if !self.state_dir().is_dir() {
+            create_dir(&self.state_dir())?;
             // A new directory is durable only once its parent has been synced.
             std::fs::File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(unwritable)?;
         }
-        let ignore = self.folder().join(".gitignore");
+        let ignore = self.state_dir().join(".gitignore");
         if ignore.symlink_metadata().is_err() {
             write_atomically(&ignore, IGNORED.as_bytes()).map_err(unwritable)?;
         }
@@ -94,21 +94,21 @@ impl Root {
     }
 
     /// The state directory.
-    pub fn folder(&self) -> PathBuf {
-        self.state.clone().unwrap_or_else(|| self.dir.join(FOLDER))
+    pub fn state_dir(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| self.dir.join(STATE_DIR))
     }
 
     pub fn config_file(&self) -> PathBuf {
-        self.folder().join("config.yaml")
+        self.state_dir().join("config.yaml")
     }
 
     pub fn database_file(&self) -> PathBuf {
-        self.folder().join("lockgate.db")
+        self.state_dir().join("lockgate.db")
     }
 
     /// The directory of one run.
     pub fn run_dir(&self, run: &RunId) -> PathBuf {
-        self.folder().join("runs").join(file_name(run.as_str()))
+        self.state_dir().join("runs").join(file_name(run.as_str()))
     }
 
     /// The log of one attempt of a task or gate.
@@ -124,7 +124,7 @@ impl Root {
     /// The lock file of a command that delivers a notice. It is outside the run's directory because taking over a run stops
     /// everything that its tasks left running, while another process may still be delivering the notice.
     pub fn notice_lock(&self, notice: &NoticeId) -> PathBuf {
-        self.folder().join("notices").join(format!("{}.{}.lock", file_name(notice.run.as_str()), notice.seq))
+        self.state_dir().join("notices").join(format!("{}.{}.lock", file_name(notice.run.as_str()), notice.seq))
     }
 
     /// The lock file that git holds while it creates a worktree of a run.
@@ -148,7 +148,7 @@ impl Root {
     }
 
     /// Git objects that only the diffs of a run need, and temporary files.
-    pub fn diff_folder(&self, run: &RunId) -> PathBuf {
+    pub fn diff_dir(&self, run: &RunId) -> PathBuf {
         self.run_dir(run).join("diff")
     }
 
@@ -164,7 +164,7 @@ impl Root {
 
     /// The default output directory of a run, relative to the root.
     pub fn default_output_dir(&self, run: &RunId) -> String {
-        format!("{FOLDER}/runs/{}/out", file_name(run.as_str()))
+        format!("{STATE_DIR}/runs/{}/out", file_name(run.as_str()))
     }
 
     /// The directories that a run's files may be in.
@@ -266,9 +266,9 @@ mod tests {
     fn preparing_keeps_state_out_of_git_and_is_idempotent() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        assert!(!root.folder().exists(), "naming a root creates nothing");
+        assert!(!root.state_dir().exists(), "naming a root creates nothing");
         root.prepare().unwrap();
-        let ignore = root.folder().join(".gitignore");
+        let ignore = root.state_dir().join(".gitignore");
         assert_eq!(std::fs::read_to_string(&ignore).unwrap(), "*\n!.gitignore\n!config.yaml\n");
         std::fs::write(&ignore, "mine").unwrap();
         root.prepare().unwrap();
@@ -279,11 +279,11 @@ mod tests {
     fn a_file_that_occupies_the_path_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        std::fs::write(root.folder(), "").unwrap();
+        std::fs::write(root.state_dir(), "").unwrap();
         let error = root.prepare().unwrap_err();
-        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.folder()), "{error}");
-        std::fs::remove_file(root.folder()).unwrap();
-        std::os::unix::fs::symlink("nowhere", root.folder()).unwrap();
+        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.state_dir()), "{error}");
+        std::fs::remove_file(root.state_dir()).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.state_dir()).unwrap();
         assert!(matches!(root.prepare(), Err(RootError::PathOccupied { .. })));
         let error = Root::at(&folder.path().join("missing")).prepare().unwrap_err();
         assert!(matches!(&error, RootError::RootNotFound { .. }) && error.to_string().contains("--root"), "{error}");
@@ -294,9 +294,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         root.prepare().unwrap();
-        std::fs::write(root.folder().join("runs"), "").unwrap();
+        std::fs::write(root.state_dir().join("runs"), "").unwrap();
         let error = root.prepare_run(&RunId::new("abcdefgh")).unwrap_err();
-        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.folder().join("runs")), "{error}");
+        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.state_dir().join("runs")), "{error}");
     }
 
     #[cfg(target_os = "linux")]

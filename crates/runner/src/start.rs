@@ -195,7 +195,7 @@ pub enum OutputDirError {
     Template(#[from] TemplateError),
     #[error("output_dir {0:?} must be a directory inside the root, not the root itself")]
     Outside(String),
-    #[error("output_dir {0:?} is inside {folder}, where Lockgate keeps its state; choose another directory", folder = root::FOLDER)]
+    #[error("output_dir {0:?} is inside {dir}, where Lockgate keeps its state; choose another directory", dir = root::STATE_DIR)]
     InState(String),
 }
 
@@ -315,7 +315,7 @@ fn output_dir(
     if outside || first.is_none() {
         return Err(OutputDirError::Outside(path));
     }
-    if first.is_some_and(|part| part.as_os_str() == root::FOLDER) {
+    if first.is_some_and(|part| part.as_os_str() == root::STATE_DIR) {
         return Err(OutputDirError::InState(path));
     }
     Ok(path)

@@ -53,7 +53,7 @@ struct Expected {
     row: Option<RunRow>,
     holds: BTreeMap<HoldId, HoldRow>,
     timers: BTreeMap<TimerId, TimerRow>,
-    refers_to: BTreeSet<Digest>,
+    referenced_values: BTreeSet<Digest>,
 }
 
 impl Expected {
@@ -64,7 +64,7 @@ impl Expected {
         for timer in rows.timers_removed {
             self.timers.remove(&timer);
         }
-        self.refers_to.extend(rows.refers_to);
+        self.referenced_values.extend(rows.referenced_values);
     }
 }
 
@@ -122,8 +122,8 @@ async fn rederive(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>,
     compare("holds", Some(&expected.holds), Some(&holds), &finding, &mut findings);
     let timers: BTreeMap<_, _> = stored.timers.iter().map(|row| (row.timer.clone(), row.clone())).collect();
     compare("timers", Some(&expected.timers), Some(&timers), &finding, &mut findings);
-    let refers_to: BTreeSet<_> = stored.refers_to.iter().copied().collect();
-    compare("references to stored values", Some(&expected.refers_to), Some(&refers_to), &finding, &mut findings);
+    let referenced_values: BTreeSet<_> = stored.referenced_values.iter().copied().collect();
+    compare("references to stored values", Some(&expected.referenced_values), Some(&referenced_values), &finding, &mut findings);
     Ok(findings)
 }
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// The directory inside the state directory that contains worktrees.
-pub const FOLDER: &str = "worktrees";
+pub const WORKTREES_DIR: &str = "worktrees";
 
 /// The prefix of all our branches.
 pub const BRANCHES: &str = "lockgate/";
@@ -49,8 +49,8 @@ impl Tree {
         format!("{BRANCHES}{}", self.name)
     }
 
-    pub fn folder(&self, root: &Root) -> PathBuf {
-        root.folder().join(FOLDER).join(&self.name)
+    pub fn dir(&self, root: &Root) -> PathBuf {
+        root.state_dir().join(WORKTREES_DIR).join(&self.name)
     }
 
     pub fn run(&self) -> RunId {
@@ -59,7 +59,7 @@ impl Tree {
 
     /// A file that exists while the worktree is being created. A leftover one means that the worktree is incomplete.
     fn creating(&self, root: &Root) -> PathBuf {
-        root.folder().join(FOLDER).join(format!("{}.creating", self.name))
+        root.state_dir().join(WORKTREES_DIR).join(format!("{}.creating", self.name))
     }
 
     /// Whether its creation was started but not completed, so that nothing has worked in it.
@@ -68,7 +68,7 @@ impl Tree {
     }
 
     fn is_ready(&self, root: &Root) -> bool {
-        self.folder(root).join(".git").exists() && !self.is_incomplete(root)
+        self.dir(root).join(".git").exists() && !self.is_incomplete(root)
     }
 }
 
@@ -143,7 +143,7 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>, stop: &Stop) -> Resul
         make_room(root, tree, &start)?;
         create(root, tree, &start, stop)?;
     }
-    Ok(tree.folder(root).join(prefix.trim()))
+    Ok(tree.dir(root).join(prefix.trim()))
 }
 
 /// Checks that a worktree can be created, and removes the leftovers of an interrupted creation.
@@ -151,7 +151,7 @@ fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), WorktreeError>
     if git(root.dir(), &["rev-parse", "--verify", "--quiet", &format!("{start}^{{commit}}")]).is_err() {
         return Err(WorktreeError::NoCommit);
     }
-    let folder = tree.folder(root);
+    let folder = tree.dir(root);
     if let Some(parent) = folder.parent() {
         std::fs::create_dir_all(parent).map_err(|error| WorktreeError::NoDirectory { path: parent.to_owned(), error })?;
     }
@@ -169,7 +169,7 @@ fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), WorktreeError>
 /// Lets git create a worktree. From before git starts until it has succeeded, a marker file says that the worktree is
 /// incomplete.
 fn create(root: &Root, tree: &Tree, start: &str, stop: &Stop) -> Result<(), NotMade> {
-    let (folder, branch) = (tree.folder(root), tree.branch());
+    let (folder, branch) = (tree.dir(root), tree.branch());
     let path = folder.to_string_lossy().into_owned();
     let cannot = |why: NotCreated| NotMade::Failed(WorktreeError::NotCreated { path: folder.clone(), why });
     mark_as_creating(&tree.creating(root)).map_err(|error| cannot(error.into()))?;
@@ -225,5 +225,5 @@ pub fn place(root: &Root, tree: &Tree) -> Option<PathBuf> {
         return None;
     }
     let prefix = git(root.dir(), &["rev-parse", "--show-prefix"]).ok()?;
-    Some(tree.folder(root).join(prefix.trim()))
+    Some(tree.dir(root).join(prefix.trim()))
 }

@@ -51,15 +51,15 @@ async fn copy_into(store: &dyn ReadSnapshot, folder: &Path) -> Result<(), StoreE
 
 async fn copy_run(store: &dyn ReadSnapshot, stored: &StoredRun, copy: &SqliteStore) -> Result<(), StoreError> {
     let run = &stored.row.run;
-    let found = store.values(&stored.refers_to).await?;
+    let found = store.values(&stored.referenced_values).await?;
     let mut values: Vec<_> =
-        stored.refers_to.iter().copied().zip(found).filter_map(|(digest, bytes)| Some((digest, bytes?))).collect();
+        stored.referenced_values.iter().copied().zip(found).filter_map(|(digest, bytes)| Some((digest, bytes?))).collect();
     let mut index = Some(IndexRows {
         run: Some(stored.row.clone()),
         holds: stored.holds.clone(),
         timers: stored.timers.clone(),
         timers_removed: Vec::new(),
-        refers_to: stored.refers_to.clone(),
+        referenced_values: stored.referenced_values.clone(),
         // Restoring a copy must not notify people of past events.
         outbox: Vec::new(),
     });

@@ -201,14 +201,14 @@ pub struct StoredRun {
     pub driver: Option<DriverId>,
     /// The epoch of that driver's claim.
     pub epoch: u64,
-    /// Its folded state.
+    /// Its materialized state.
     pub materialized: Option<MaterializedState>,
     /// Its holds, in the order in which they were first opened.
     pub holds: Vec<HoldRow>,
     /// Its timers, ordered by their ids.
     pub timers: Vec<TimerRow>,
     /// The values that it refers to, in order.
-    pub refers_to: Vec<Digest>,
+    pub referenced_values: Vec<Digest>,
 }
 
 /// Stored values that no run refers to.
@@ -230,7 +230,7 @@ pub enum Orphan {
     },
     /// Rows of a run that is not stored. Commits without a run are reported by [`Store::scan_commits`].
     RowsWithoutRun {
-        /// Which rows: `folds`, `holds`, `outbox`, `timers` or `value_refs`.
+        /// Which rows: `materialized_states`, `holds`, `outbox`, `timers` or `value_refs`.
         table: String,
         /// The number of the missing run.
         place: i64,

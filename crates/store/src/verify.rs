@@ -52,7 +52,7 @@ pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Fin
     findings.extend(missing.iter().filter(|missing| missing.run == *run).map(missing_end));
     let Some(stored) = stored else { return Ok(Some(findings)) };
     check_end(&stored, chain.version(), &mut findings);
-    for digest in &stored.refers_to {
+    for digest in &stored.referenced_values {
         let place = format!("value {digest}");
         let values = store.values(&[*digest]).await;
         if report_damage(values, Some(run), &place, &mut findings)?.is_some_and(|values| values.contains(&None)) {

@@ -170,7 +170,7 @@ fn rework(text: &mut String, tasks: &[TaskKey], stale: &[TaskKey], issues: &str)
 fn gaps(text: &mut String, checked: &GapsChecked) {
     let word = match checked.action {
         None => styled(GOOD, "finds the work whole"),
-        Some(action) => styled(WARNING, format_args!("finds gaps: {}", action.word())),
+        Some(action) => styled(WARNING, format_args!("finds gaps: {}", action.as_str())),
     };
     line(text, format_args!("  gap check of {} {word}", name(&checked.phase)));
     checked.message.iter().chain(&checked.gaps).for_each(|told| indented(text, "", told));

@@ -91,7 +91,7 @@ pub enum ChangeStatus {
 
 impl ChangeStatus {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
             Self::Deleted => "deleted",

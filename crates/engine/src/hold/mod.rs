@@ -52,7 +52,7 @@ pub struct Hold {
     pub since: Timestamp,
     /// The full question, if there is more to it than the prompt.
     #[serde(default)]
-    pub asked: Option<Box<HoldQuestion>>,
+    pub question: Option<Box<HoldQuestion>>,
     /// Settings of holds that do more than wait for a person.
     #[serde(default)]
     pub terms: Terms,
@@ -132,7 +132,7 @@ pub enum HoldKind {
 }
 
 impl HoldKind {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Checkpoint => "checkpoint",
             Self::Interrupted => "interrupted",
@@ -251,7 +251,7 @@ impl NamedVariants for HoldKind {
     ];
 
     fn as_str(self) -> &'static str {
-        self.word()
+        self.as_str()
     }
 }
 
@@ -269,7 +269,7 @@ pub enum HoldState {
 }
 
 impl HoldState {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Checking => "checking",

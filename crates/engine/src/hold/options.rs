@@ -56,7 +56,7 @@ pub enum Action {
 
 impl Action {
     /// The name in files and records.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Continue => "continue",
             Self::RepeatPhase(_) => "repeat_phase",

@@ -230,7 +230,7 @@ fn ended(state: &TaskState) -> Option<Ended> {
 }
 
 impl PhaseRun {
-    pub(super) fn begin(phase: &Phase, position: usize, iteration: u32, feedback: Option<String>, at: Timestamp) -> Self {
+    pub(super) fn start(phase: &Phase, position: usize, iteration: u32, feedback: Option<String>, at: Timestamp) -> Self {
         let gates = phase.gates.iter();
         Self {
             id: phase.id.clone(),

@@ -101,7 +101,7 @@ pub enum Mode {
 
 impl Mode {
     /// The name in a workflow file.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Strict => "strict",
             Self::Loose => "loose",
@@ -210,14 +210,14 @@ pub enum Work {
 
 impl Work {
     /// The name in a workflow file.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Run(_) => "run",
             Self::Script(_) => "script",
             Self::Pass => "pass",
             Self::Agent(_) => "agent",
             Self::Adaptive(_) => "adaptive",
-            Self::Checkpoint(checkpoint) => checkpoint.word(),
+            Self::Checkpoint(checkpoint) => checkpoint.as_str(),
         }
     }
 }
@@ -329,8 +329,8 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// The name of its kind of question.
-    pub fn word(&self) -> &'static str {
-        self.question.as_ref().map_or("checkpoint", Question::word)
+    pub fn as_str(&self) -> &'static str {
+        self.question.as_ref().map_or("checkpoint", Question::as_str)
     }
 }
 

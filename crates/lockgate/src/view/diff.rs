@@ -130,7 +130,7 @@ impl ChangedFileView {
             (false, 0) => String::new(),
             (false, _) => format!(", +{} -{}", self.added, self.removed),
         };
-        format!("{} {path}{lines}", self.status.word())
+        format!("{} {path}{lines}", self.status.as_str())
     }
 }
 

@@ -125,7 +125,7 @@ pub enum GapStatus {
 
 impl GapStatus {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Closed => "closed",

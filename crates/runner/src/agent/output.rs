@@ -46,21 +46,21 @@ pub struct AgentOutput {
 pub(super) struct OutputCollector {
     pub(super) output: AgentOutput,
     /// The next piece of text starts a new text.
-    begin: bool,
+    new_text: bool,
     /// Usage from lines that report totals.
     total: Usage,
     /// Usage summed from lines that report parts; `None` if there were none.
     parts: Option<Usage>,
     /// How many lines with usage are still expected.
-    owed: u64,
+    expected_usage_lines: u64,
     /// Whether a final result line is still expected.
-    end_owed: bool,
+    expects_result: bool,
 }
 
 impl OutputCollector {
-    /// An empty collector; `end_owed` if the program prints a final result line.
-    pub(super) fn until_the_end(end_owed: bool) -> Self {
-        Self { end_owed, ..Self::default() }
+    /// An empty collector; `expects_result` if the program prints a final result line.
+    pub(super) fn new(expects_result: bool) -> Self {
+        Self { expects_result, ..Self::default() }
     }
 
     /// Applies the rules to a line, and emits its progress lines.
@@ -83,18 +83,18 @@ impl OutputCollector {
         let text = |paths: &Option<Paths>| paths.as_ref().and_then(|paths| paths.text(value));
         if let Some(text) = text(&rule.text) {
             self.output.text = None;
-            self.more(&text);
+            self.append(&text);
         }
-        if let Some(more) = text(&rule.more) {
-            if std::mem::take(&mut self.begin) {
+        if let Some(more) = text(&rule.append_text) {
+            if std::mem::take(&mut self.new_text) {
                 self.output.text = None;
             }
-            self.more(&more);
+            self.append(&more);
         }
-        if let Some(text) = text(&rule.otherwise).filter(|_| self.output.text.is_none()) {
-            self.more(&text);
+        if let Some(text) = text(&rule.fallback_text).filter(|_| self.output.text.is_none()) {
+            self.append(&text);
         }
-        self.begin |= rule.begin;
+        self.new_text |= rule.new_text;
         if let Some(session) = text(&rule.session).filter(|session| is_session_id(session)) {
             self.output.session = Some(session.into_owned());
         }
@@ -102,9 +102,9 @@ impl OutputCollector {
         self.output.model = name(&rule.model).or(self.output.model.take());
         self.output.version = name(&rule.version).or(self.output.version.take());
         self.count(rule, value);
-        if rule.well {
+        if rule.success {
             (self.output.error, self.output.login) = (None, None);
-            self.end_owed = false;
+            self.expects_result = false;
         }
         if let Some(error) = text(&rule.error) {
             self.output.error = Some(cut(&error, LONGEST_ERROR));
@@ -126,11 +126,11 @@ impl OutputCollector {
     }
 
     fn count(&mut self, rule: &Rule, value: &Value) {
-        self.owed += u64::from(rule.owed);
+        self.expected_usage_lines += u64::from(rule.expects_usage);
         if rule.input.is_empty() && rule.output.is_empty() && rule.cost.is_none() {
             return;
         }
-        self.owed = self.owed.saturating_sub(1);
+        self.expected_usage_lines = self.expected_usage_lines.saturating_sub(1);
         let tokens = |counts: &[Paths]| {
             let (first, others) = counts.split_first()?;
             let others: f64 = others.iter().filter_map(|paths| paths.number(value)).sum();
@@ -153,7 +153,7 @@ impl OutputCollector {
         }
     }
 
-    fn more(&mut self, more: &str) {
+    fn append(&mut self, more: &str) {
         let text = self.output.text.get_or_insert_default();
         let room = LONGEST_TEXT - text.len();
         let kept = &more[..more.floor_char_boundary(room)];
@@ -170,9 +170,9 @@ impl OutputCollector {
             input_tokens: self.total.input_tokens.or(parts.input_tokens),
             output_tokens: self.total.output_tokens.or(parts.output_tokens),
         };
-        self.output.usage = if self.owed > 0 { Usage::default() } else { usage };
+        self.output.usage = if self.expected_usage_lines > 0 { Usage::default() } else { usage };
         // An answer that was cut off is an error; no output at all is handled elsewhere.
-        if self.end_owed && self.output.error.is_none() && self.output.text.is_some() {
+        if self.expects_result && self.output.error.is_none() && self.output.text.is_some() {
             self.output.error = Some("its output ended without a final result".to_owned());
         }
         self.output

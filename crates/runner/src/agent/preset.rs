@@ -201,11 +201,11 @@ pub(super) struct Rule {
     /// Replaces the text so far.
     pub(super) text: Option<Paths>,
     /// Appends to the text.
-    pub(super) more: Option<Paths>,
+    pub(super) append_text: Option<Paths>,
     /// Sets the text if there is none yet.
-    pub(super) otherwise: Option<Paths>,
+    pub(super) fallback_text: Option<Paths>,
     /// Further text after this line starts a new text.
-    pub(super) begin: bool,
+    pub(super) new_text: bool,
     pub(super) session: Option<Paths>,
     pub(super) model: Option<Paths>,
     pub(super) version: Option<Paths>,
@@ -218,12 +218,12 @@ pub(super) struct Rule {
     /// Adds the usage to earlier usage instead of replacing it.
     pub(super) add: bool,
     /// A line with usage must follow; if none comes, the usage is unknown.
-    pub(super) owed: bool,
+    pub(super) expects_usage: bool,
     pub(super) error: Option<Paths>,
     /// The message about a missing login.
     pub(super) login: Option<Paths>,
     /// The program succeeded in the end, whatever errors came before.
-    pub(super) well: bool,
+    pub(super) success: bool,
     /// A tool that was requested but not permitted.
     pub(super) denied: Option<Paths>,
     /// The tool's name starts after this in the text of `denied`.

@@ -37,7 +37,7 @@ impl Reader {
                 line: Vec::new(),
                 skipping: false,
                 // A program that prints a final result has not succeeded before it does.
-                facts: OutputCollector::until_the_end(preset.rules.iter().any(|rule| rule.well)),
+                facts: OutputCollector::new(preset.rules.iter().any(|rule| rule.success)),
                 understood: false,
                 last_garbage: None,
                 last_error_line: None,

@@ -3,7 +3,7 @@
 use super::CommitError;
 use super::repository::{Repository, text};
 use crate::git::output_of;
-use crate::root::FOLDER;
+use crate::root::STATE_DIR;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn parse(output: &[u8]) -> Changes {
 
 /// Whether a path is in Lockgate's own directory.
 pub(super) fn is_ours(path: &[u8]) -> bool {
-    path.split(|byte| *byte == b'/').any(|part| part == FOLDER.as_bytes())
+    path.split(|byte| *byte == b'/').any(|part| part == STATE_DIR.as_bytes())
 }
 
 /// Two sides changed the same lines, so their changes cannot be separated.

@@ -13,7 +13,7 @@ pub const MAX_CONCURRENT_RUNS: u32 = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     /// How long a script may run.
-    pub time: Duration,
+    pub timeout: Duration,
     /// How long a condition may run.
     pub condition_timeout: Duration,
     /// The memory limit for either, in megabytes.
@@ -22,15 +22,15 @@ pub struct Script {
 
 impl Default for Script {
     fn default() -> Self {
-        Self { time: Duration::from_secs(30), condition_timeout: Duration::from_secs(5), memory_mb: megabytes(256) }
+        Self { timeout: Duration::from_secs(30), condition_timeout: Duration::from_secs(5), memory_mb: megabytes(256) }
     }
 }
 
 impl Script {
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in value.fields("`script`", "{ time: 30s }", &["time", "condition_timeout", "memory_mb"])? {
+        for setting in value.fields("`script`", "{ timeout: 30s }", &["timeout", "condition_timeout", "memory_mb"])? {
             match setting.key.as_str() {
-                "time" => self.time = setting.value.duration("`time`")?,
+                "timeout" => self.timeout = setting.value.duration("`timeout`")?,
                 "condition_timeout" => self.condition_timeout = setting.value.duration("`condition_timeout`")?,
                 _ => self.memory_mb = megabytes(setting.value.count("`memory_mb`", 1..=MAX_MEGABYTES)?),
             }

@@ -19,12 +19,12 @@ fn an_empty_file_gives_the_defaults() {
 
 #[test]
 fn every_setting_is_parsed() {
-    let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { time: 1m, condition_timeout: PT2S, memory_mb: 32 }\n\
+    let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { timeout: 1m, condition_timeout: PT2S, memory_mb: 32 }\n\
                 limits: { stored_outputs_mb: 0, log_mb: 1 }\nbackground: { idle_timeout: 1m, max_runs: 7 }\nnotify: off\n";
     let config = parse(text).unwrap();
     assert!(!config.people.require_terminal);
     assert_eq!(config.max_parallel.map(NonZeroU32::get), Some(3));
-    assert_eq!(config.script.time, Duration::from_secs(60));
+    assert_eq!(config.script.timeout, Duration::from_secs(60));
     assert_eq!(config.script.condition_timeout, Duration::from_secs(2));
     assert_eq!(config.script.memory_mb.get(), 32);
     assert_eq!(config.limits.stored_outputs_bytes(), 0);
@@ -124,9 +124,13 @@ fn invalid_values_are_errors_with_a_position() {
             &format!("2:15: `max_parallel` {number} 1 to 100000, not `0`"),
             "write it without quotes and units",
         ),
-        ("script:\n  time: 30\n", "2:9: `time` must be a duration, not `30`", "add a unit: `30s`, `30m` or `30h`"),
-        ("script:\n  time: 0s\n", "2:9: `time` must be longer than zero", "write it as `30s` or `5m`"),
-        ("script:\n  time: [1]\n", "2:9: `time` must be a duration, not a list", "write it as `30s`, `5m`, `1h 30m` or `PT30M`"),
+        ("script:\n  timeout: 30\n", "2:12: `timeout` must be a duration, not `30`", "add a unit: `30s`, `30m` or `30h`"),
+        ("script:\n  timeout: 0s\n", "2:12: `timeout` must be longer than zero", "write it as `30s` or `5m`"),
+        (
+            "script:\n  timeout: [1]\n",
+            "2:12: `timeout` must be a duration, not a list",
+            "write it as `30s`, `5m`, `1h 30m` or `PT30M`",
+        ),
         (
             "script:\n  memory_mb: -1\n",
             &format!("2:14: `memory_mb` {number} 1 to 1000000, not `-1`"),

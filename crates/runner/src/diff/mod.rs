@@ -161,7 +161,7 @@ impl Workplace {
     }
 
     fn open_at(&self, top: &Path, keepers: &[RunId], stop: &Stop) -> Result<Repository, DiffError> {
-        let folder = self.root.diff_folder(&self.run);
+        let folder = self.root.diff_dir(&self.run);
         let place = Place {
             dir: top.to_owned(),
             scratch: folder.join(format!("index-{}", short_digest(&self.name))),

@@ -22,7 +22,7 @@ pub(super) fn prepare(place: &Workplace, repository: &Repository, keepers: &[Run
     let ours = of_run(&place.run);
     let cannot = |error: io::Error| DiffError::Objects { path: ours.clone(), error };
     fs::create_dir_all(ours.join("info")).map_err(cannot)?;
-    fs::set_permissions(place.root.diff_folder(&place.run), fs::Permissions::from_mode(0o700)).map_err(cannot)?;
+    fs::set_permissions(place.root.diff_dir(&place.run), fs::Permissions::from_mode(0o700)).map_err(cannot)?;
     let mut alternates = Vec::new();
     for path in std::iter::once(theirs.clone()).chain(keepers.iter().map(of_run).filter(|path| path.is_dir())) {
         alternates.extend_from_slice(path.as_os_str().as_bytes());
@@ -37,7 +37,7 @@ pub(super) fn prepare(place: &Workplace, repository: &Repository, keepers: &[Run
 
 /// The object directory of a run for this repository.
 fn directory(root: &Root, run: &RunId, theirs: &Path) -> PathBuf {
-    root.diff_folder(run).join(format!("objects-{}", short_digest(&theirs.to_string_lossy())))
+    root.diff_dir(run).join(format!("objects-{}", short_digest(&theirs.to_string_lossy())))
 }
 
 /// Keeps everything a tree needs, whatever the user removes from the repository: objects that the checked-out commit lacks go
@@ -64,5 +64,5 @@ pub(super) fn keep(repository: &Repository, place: &Workplace, names: &[&str], t
 
 /// Removes the objects that only the diffs of a run needed.
 pub fn forget(root: &Root, run: &RunId) {
-    lockgate_store::cleanup::remove_dir(&root.diff_folder(run));
+    lockgate_store::cleanup::remove_dir(&root.diff_dir(run));
 }

@@ -6,7 +6,7 @@ use super::tree::Files;
 use crate::commit::repository::Repository;
 use crate::files::format_size;
 use crate::git::GitError;
-use crate::root::FOLDER;
+use crate::root::STATE_DIR;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{ChangeStatus, ChangedFile, GitChange, LineCounts};
 use std::collections::BTreeMap;
@@ -110,7 +110,7 @@ pub(super) fn pathspecs(prefix: &str, paths: &[String]) -> Result<Vec<String>, D
     if specs.is_empty() {
         specs.push(":(top)".to_owned());
     }
-    specs.extend([format!(":(top,exclude,glob)**/{FOLDER}/**"), format!(":(top,exclude,glob)**/{FOLDER}")]);
+    specs.extend([format!(":(top,exclude,glob)**/{STATE_DIR}/**"), format!(":(top,exclude,glob)**/{STATE_DIR}")]);
     Ok(specs)
 }
 

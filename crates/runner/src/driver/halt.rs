@@ -23,7 +23,7 @@ pub enum HaltReason {
 
 impl HaltReason {
     /// The reason as the history records it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
@@ -37,7 +37,7 @@ impl HaltReason {
 
 impl fmt::Display for HaltReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.word())
+        out.write_str(self.as_str())
     }
 }
 

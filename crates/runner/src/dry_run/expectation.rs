@@ -48,7 +48,7 @@ pub(super) fn read(value: &Written<'_>) -> Result<Expected, Problem> {
         match key.as_str() {
             "status" => {
                 let word = text(&value, "`status`")?;
-                let known = STATUSES.into_iter().find(|status| status.word() == word);
+                let known = STATUSES.into_iter().find(|status| status.as_str() == word);
                 expected.status =
                     Some(known.ok_or_else(|| {
                         value.problem(format!("`status` must be complete, failed or aborted, not `{word}`"), None)

@@ -112,7 +112,7 @@ pub enum DryRunOutcome {
 }
 
 impl DryRunOutcome {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Again => "repeated",
@@ -125,7 +125,7 @@ impl DryRunOutcome {
             Self::Passed => "passed",
             Self::CountsAsPassed => "counts_as_passed",
             Self::Whole => "complete",
-            Self::Gaps(action) => action.word(),
+            Self::Gaps(action) => action.as_str(),
             Self::CountsAsWhole => "counts_as_complete",
             Self::NotMet => "not_met",
             Self::Error => "error",
@@ -135,7 +135,7 @@ impl DryRunOutcome {
 
 impl Serialize for DryRunOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+        serializer.serialize_str(self.as_str())
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     fn work_kinds_are_named_as_in_the_workflow_file() {
         let script = Script { source: String::new(), reads: Reads::All, line: 0 };
         for work in [Work::Run("true".into()), Work::Script(script.clone()), Work::Pass, Work::Adaptive(script)] {
-            assert_eq!(json!(DryRunWork::of(&work)), json!(work.word()));
+            assert_eq!(json!(DryRunWork::of(&work)), json!(work.as_str()));
         }
     }
 }

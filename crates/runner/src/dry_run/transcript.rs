@@ -235,7 +235,7 @@ impl Transcript {
     fn answer(&mut self, answer: &Answer<'_>, given: bool) {
         let Some(at) = self.ids.iter().position(|(known, _)| known == answer.hold) else { return };
         let Some(choice) = self.ids[at].1.iter().find(|choice| choice.id == *answer.option) else { return };
-        let (option, action) = (choice.label.clone(), choice.action.word());
+        let (option, action) = (choice.label.clone(), choice.action.as_str());
         let feedback = answer.feedback.map(str::to_owned);
         self.holds[at].answer = Some(DryRunAnswer { option, action, feedback, given });
     }

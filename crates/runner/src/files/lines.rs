@@ -24,7 +24,7 @@ pub fn read_lines(run_dirs: &RunDirs, path: &str) -> Result<Vec<String>, LinesEr
     let mut meant = opened.shown(path).map_err(FileError::from)?;
     meant.sort_by_key(|(side, _)| *side == Side::Root);
     for (side, parts) in meant {
-        match lookup(opened.folder(side), &parts) {
+        match lookup(opened.dir(side), &parts) {
             Lookup::Absent => {}
             Lookup::Unreadable(why) => return Err(why.into()),
             Lookup::Directory(_, _) => return Err(FileError::NotAFile("a directory").into()),

@@ -73,7 +73,7 @@ pub fn reobserve(
             // If something was found at the other location, that is observed on its own.
             Seen::Absent => opened.shown(&file.path).map(|mut candidates| {
                 candidates.retain(|(side, parts)| {
-                    let shown = opened.folder(*side).shown(parts);
+                    let shown = opened.dir(*side).shown(parts);
                     shown == file.path || !listed.contains(shown.as_str())
                 });
                 candidates
@@ -106,7 +106,7 @@ impl<'a> Observer<'a> {
         };
         let mut found = false;
         for (side, parts) in &candidates {
-            let folder = self.opened.folder(*side);
+            let folder = self.opened.dir(*side);
             let shown = folder.shown(parts);
             // It was already added, or the output directory is the root.
             if self.named.contains(&shown) {
@@ -141,7 +141,7 @@ impl<'a> Observer<'a> {
         }
         // A path that may refer to two locations keeps referring to both until one of them exists.
         let absent = match candidates.as_slice() {
-            [(side, parts)] => self.opened.folder(*side).shown(parts),
+            [(side, parts)] => self.opened.dir(*side).shown(parts),
             _ => path.to_owned(),
         };
         self.add(PresentedFile::new(&absent, Seen::Absent));

@@ -59,7 +59,7 @@ pub fn collect_outputs(
     contains_secret: ContainsSecret<'_>,
 ) -> Result<Outputs, MissingOutputs> {
     let opened = run_dirs.open();
-    let folder = opened.folder(Side::Output);
+    let folder = opened.dir(Side::Output);
     let mut collecting = Collecting::new(keep_limit, contains_secret);
     let mut missing = Vec::new();
     for path in declared {
@@ -67,7 +67,7 @@ pub fn collect_outputs(
             Lookup::Absent => Err(opened.absent(&parts)),
             Lookup::Unreadable(why) => Err(why),
             Lookup::File(file, _) => collecting.file(&joined(&parts), file),
-            Lookup::Directory(dir, _) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
+            Lookup::Directory(dir, _) => collecting.directory(&parts.iter().collect::<PathBuf>(), &dir),
         });
         if let Err(reason) = collected {
             missing.push(MissingOutput { path: path.clone(), reason });
@@ -103,7 +103,7 @@ impl<'a> Collecting<'a> {
         }
     }
 
-    fn folder(&mut self, path: &Path, dir: &Dir) -> Result<(), FileError> {
+    fn directory(&mut self, path: &Path, dir: &Dir) -> Result<(), FileError> {
         let mut files = 0;
         for below in walk(dir, MAX_ENTRIES, &|_| true)? {
             if !below.kind.is_file() {
@@ -164,7 +164,7 @@ impl<'a> Collecting<'a> {
 pub fn read_output(run_dirs: &RunDirs, path: &str, most: u64) -> Result<Option<Vec<u8>>, Refused> {
     let opened = run_dirs.open();
     let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
-    match lookup(opened.folder(Side::Output), &parts) {
+    match lookup(opened.dir(Side::Output), &parts) {
         Lookup::Absent => Ok(None),
         Lookup::Unreadable(why) => Err(Refused::new(path, why)),
         Lookup::Directory(_, _) => Err(Refused::new(path, FileError::NotAFile("a directory"))),
@@ -198,7 +198,7 @@ pub fn create_output_parents(run_dirs: &RunDirs, path: &str) -> Result<(), Refus
 pub fn output_exists(run_dirs: &RunDirs, path: &str) -> Result<bool, Refused> {
     let opened = run_dirs.open();
     let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
-    match lookup(opened.folder(Side::Output), &parts) {
+    match lookup(opened.dir(Side::Output), &parts) {
         Lookup::Absent => Ok(false),
         Lookup::File(_, _) | Lookup::Directory(_, _) => Ok(true),
         Lookup::Unreadable(why) => Err(Refused::new(path, why)),

@@ -105,7 +105,7 @@ impl RunDirs {
 }
 
 impl Opened<'_> {
-    pub(super) fn folder(&self, side: Side) -> &ConfinedDir {
+    pub(super) fn dir(&self, side: Side) -> &ConfinedDir {
         match side {
             Side::Output => &self.output,
             Side::Root => &self.root,

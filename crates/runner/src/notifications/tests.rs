@@ -403,7 +403,7 @@ fn hold_opened() -> HoldOpened {
         notes: Vec::new(),
         blocking: true,
         quorum: 1,
-        asked: None,
+        question: None,
         terms: Default::default(),
         previous: None,
         diff: None,

@@ -72,6 +72,6 @@ fn unauthenticated(shared: &Shared, attempted: &str, missing: auth_gate::Missing
         message: failure.message,
         tail: failure.tail,
     };
-    let probe = missing.probe.map(|run| Check { run, timeout: None, told: None });
+    let probe = missing.probe.map(|run| Check { run, timeout: None, description: None });
     TaskOutcome::Unauthenticated { missing: Box::new(authentication), probe }
 }

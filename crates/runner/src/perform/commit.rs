@@ -125,7 +125,7 @@ impl Started {
 
 /// Repairs the working trees of a run in which a commit was interrupted by a kill.
 pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), CommitError> {
-    let trees = std::fs::read_dir(root.folder().join(crate::worktree::FOLDER)).into_iter().flatten().flatten();
+    let trees = std::fs::read_dir(root.state_dir().join(crate::worktree::WORKTREES_DIR)).into_iter().flatten().flatten();
     let of_run = |name: &std::ffi::OsStr| name.to_string_lossy().split('-').next() == Some(run.as_str());
     let trees = trees.filter(|entry| of_run(&entry.file_name())).map(|entry| entry.path()).filter(|path| path.is_dir());
     let (scratch, lock) = (root.commit_dir(run, "recovery"), root.commit_lock(run, "recovery"));

@@ -97,7 +97,7 @@ async fn before_other_runs(shared: &Shared, run: &RunId, address: &str, stop: &S
     let dir = shared.root.dir().to_owned();
     let found = tokio::task::spawn_blocking(move || dir_lock_file(&dir)).await;
     let path = found.map_err(|error| start(error.to_string()))?;
-    let path = path.unwrap_or_else(|| shared.root.folder().join("commit.lock"));
+    let path = path.unwrap_or_else(|| shared.root.state_dir().join("commit.lock"));
     let file = open_dir_lock(&path).map_err(start)?;
     let mut reported = false;
     loop {

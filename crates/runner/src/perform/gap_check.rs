@@ -147,10 +147,10 @@ fn read(shared: &Shared, json: &str) -> GapsFound {
     }
     let action = match fields.get("action") {
         None | Some(Value::Null) => None,
-        Some(named) => match GapAction::ALL.into_iter().find(|action| Some(action.word()) == named.as_str()) {
+        Some(named) => match GapAction::ALL.into_iter().find(|action| Some(action.as_str()) == named.as_str()) {
             Some(action) => Some(action),
             None => {
-                let known = GapAction::ALL.map(GapAction::word).join(", ");
+                let known = GapAction::ALL.map(GapAction::as_str).join(", ");
                 return GapsFound::Error(format!("its script returned the unknown action {named}; use one of {known}"));
             }
         },

@@ -26,7 +26,7 @@ pub(super) struct UntilCommand {
 
 impl Until {
     pub(super) fn new(shared: &Shared, run: &Run, call: TaskCall<'_>, until: &Declared) -> Self {
-        match &until.holds {
+        match &until.condition {
             UntilCondition::Condition(script) => {
                 let options = EvalOptions::condition(shared, true, call.values());
                 Self::Condition(Box::new(prepare(shared, run, call.phase, script, options)))

@@ -70,7 +70,7 @@ pub(super) struct EvalOptions<'a> {
 impl<'a> EvalOptions<'a> {
     /// A function body that may use files and query agents.
     pub(super) fn script(shared: &Shared, requester: Option<&'a Requester>, task: TaskValues<'a>) -> Self {
-        let limits = Limits { time: shared.config.script.time, memory: memory(shared), ..Limits::SCRIPT };
+        let limits = Limits { time: shared.config.script.timeout, memory: memory(shared), ..Limits::SCRIPT };
         Self { form: Form::Body, limits, files: true, requester, task }
     }
 
@@ -190,7 +190,7 @@ fn stays_inside(run_dirs: &RunDirs) -> Result<(), LeadsOut> {
     let path = run_dirs.output_path();
     // A directory that does not exist yet is created as a real one.
     let (Ok(found), Ok(root)) = (path.canonicalize(), run_dirs.root.canonicalize()) else { return Ok(()) };
-    let state = root.join(crate::root::FOLDER);
+    let state = root.join(crate::root::STATE_DIR);
     if !found.starts_with(&root) || found.starts_with(&state) || state.starts_with(&found) {
         return Err(LeadsOut { path, leads_to: found });
     }

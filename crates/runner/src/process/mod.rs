@@ -166,7 +166,7 @@ pub enum ExitReason {
 
 impl ExitReason {
     /// How it ended, as one word.
-    fn word(&self) -> &'static str {
+    fn as_str(&self) -> &'static str {
         match self {
             Self::Exit(_) => "exit",
             Self::Signal(_) => "signal",
@@ -236,7 +236,7 @@ async fn run_job<'a>(
     pipes.drain();
     let printed = pipes.output.finish();
     let output::Printed { tail, bytes, truncated, log_error } = printed;
-    tracing::debug!(pid, end = reason.word(), code = reason.code(), bytes, "process ended");
+    tracing::debug!(pid, end = reason.as_str(), code = reason.code(), bytes, "process ended");
     if !survivors.is_empty() {
         tracing::warn!(pid, ?survivors, "some processes could not be stopped");
     }

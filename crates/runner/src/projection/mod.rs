@@ -6,7 +6,7 @@
 mod state_file;
 
 pub(crate) use state_file::is_own;
-pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_there, runs_of};
+pub use state_file::{DEFAULT_DIR, StateFile, StateFileError, archive, is_there, runs_of};
 
 use crate::runtime::Runtime;
 use lockgate_engine::run::Run;

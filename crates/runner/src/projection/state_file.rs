@@ -19,7 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// The default directory of state files, relative to the root.
-pub const DEFAULT_FOLDER: &str = ".claude/skills/build-pipeline/checkpoints";
+pub const DEFAULT_DIR: &str = ".claude/skills/build-pipeline/checkpoints";
 
 /// The directory next to them that keeps those of earlier runs.
 const ARCHIVE: &str = "archive";
@@ -172,7 +172,7 @@ pub async fn runs_of(store: &dyn Store, prd: &str) -> Result<Vec<ListedRun>, Sto
 
 /// The path of a pipeline's state file, relative to the root.
 fn path_of(pipeline: &Pipeline) -> String {
-    pipeline.state_file.clone().unwrap_or_else(|| format!("{DEFAULT_FOLDER}/{}.json", pipeline.prd))
+    pipeline.state_file.clone().unwrap_or_else(|| format!("{DEFAULT_DIR}/{}.json", pipeline.prd))
 }
 
 /// The contents of the file, merged over what the run was imported from, so that keys only the import knows are not lost with

@@ -1,7 +1,7 @@
 //! Existing worktrees: their contents, merging and removing them. Nothing that contains work is removed unless a person asks
 //! for it.
 
-use super::{BRANCHES, FOLDER, NotRemoved, Tree, WorktreeError};
+use super::{BRANCHES, NotRemoved, Tree, WORKTREES_DIR, WorktreeError};
 use crate::git::{GitError, git};
 use crate::root::Root;
 use lockgate_engine::id::RunId;
@@ -40,7 +40,7 @@ impl ExistingWorktree {
 
 /// The worktrees of a run, or of all runs, sorted by name. If there never was one, git is not called.
 pub fn existing(root: &Root, run: Option<&RunId>) -> Result<Vec<ExistingWorktree>, GitError> {
-    let Ok(entries) = std::fs::read_dir(root.folder().join(FOLDER)) else { return Ok(Vec::new()) };
+    let Ok(entries) = std::fs::read_dir(root.state_dir().join(WORKTREES_DIR)) else { return Ok(Vec::new()) };
     let folders =
         entries.flatten().filter(|entry| entry.path().is_dir()).filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: BTreeSet<String> = folders.collect();
@@ -63,7 +63,7 @@ fn branches(dir: &Path) -> Result<BTreeMap<String, String>, GitError> {
 
 fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> ExistingWorktree {
     let tree = Tree { name };
-    let folder = tree.folder(root);
+    let folder = tree.dir(root);
     let has_folder = folder.is_dir();
     let tip = branches.get(&tree.name).cloned();
     // A task may have checked out something else, whose commits are on no branch.

@@ -117,7 +117,7 @@ fn files(change: &GitChange) -> Vec<String> {
     let line = |file: &lockgate_engine::hold::ChangedFile| {
         let lines = file.lines.map_or("binary".to_owned(), |lines| format!("+{} -{}", lines.added, lines.removed));
         let old = file.old_path.as_ref().map(|old| format!("{old} > ")).unwrap_or_default();
-        format!("{} {old}{} {lines}", file.status.word(), file.path)
+        format!("{} {old}{} {lines}", file.status.as_str(), file.path)
     };
     change.files.iter().map(line).collect()
 }
@@ -152,10 +152,10 @@ fn a_change_neither_touches_the_index_nor_the_objects_of_the_user() {
     let blob = git(bench.dir(), &["hash-object", "private.txt"]);
     let kept = Command::new("git").args(["cat-file", "-e", &blob]).current_dir(bench.dir()).status().unwrap();
     assert!(!kept.success(), "the content of an untracked file is not in the repository");
-    let mode = std::fs::metadata(bench.root.diff_folder(&RunId::from("run00001"))).unwrap().permissions().mode();
+    let mode = std::fs::metadata(bench.root.diff_dir(&RunId::from("run00001"))).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "only its owner may read it");
     forget(&bench.root, &RunId::from("run00001"));
-    assert!(!bench.root.diff_folder(&RunId::from("run00001")).exists());
+    assert!(!bench.root.diff_dir(&RunId::from("run00001")).exists());
 }
 
 #[test]

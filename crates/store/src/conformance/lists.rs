@@ -194,7 +194,7 @@ pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
     let digest = Digest::of(b"value");
     let mut one = start_run(&*store, "bbbb", |append| {
         append.values = vec![(digest, b"value".to_vec())];
-        append.index.refers_to = vec![digest];
+        append.index.referenced_values = vec![digest];
         append.index.holds = vec![hold_row(&append.run, "h1", 1)];
         append.index.timers = vec![timer_row(&append.run, "t1", 1)];
         append.materialized = Some(b"state".to_vec());
@@ -225,7 +225,7 @@ pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
         (runs[0].holds.as_slice(), runs[0].timers.as_slice()),
         (&[hold_row(&one.run, "h1", 1)][..], &[timer_row(&one.run, "t1", 1)][..])
     );
-    assert_eq!(runs[0].refers_to, [digest]);
+    assert_eq!(runs[0].referenced_values, [digest]);
     assert_eq!((runs[1].row.run.clone(), runs[1].driver.clone(), runs[1].epoch), (two.run.clone(), None, 0));
     assert_eq!(store.stored_run(&two.run).await.unwrap().as_ref(), Some(&runs[1]));
 
@@ -240,7 +240,7 @@ pub async fn orphans_are_found(backend: &dyn Backend) {
     let (lonely, missing) = (Digest::of(b"lonely"), Digest::of(b"missing"));
     let scribe = start_run(&*store, "aaaa", |append| {
         append.values = vec![(lonely, b"lonely".to_vec())];
-        append.index.refers_to = vec![missing];
+        append.index.referenced_values = vec![missing];
     })
     .await;
     let expected =

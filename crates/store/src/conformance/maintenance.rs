@@ -13,7 +13,7 @@ pub async fn only_unreferenced_values_are_removed(backend: &dyn Backend) {
     let mut scribe = HistoryWriter::new("aaaa");
     let mut append = scribe.next("one");
     append.values = vec![(Digest::of(&kept), kept.clone()), (Digest::of(&lost), lost.clone())];
-    append.index.refers_to = vec![Digest::of(&kept)];
+    append.index.referenced_values = vec![Digest::of(&kept)];
     scribe.append(&*store, append).await.unwrap();
     let found = Unreferenced { count: 1, bytes: 5000 };
     let before = other.changes();
@@ -26,7 +26,7 @@ pub async fn only_unreferenced_values_are_removed(backend: &dyn Backend) {
     assert_eq!(verify_store(&*other).await, Ok(Vec::new()));
     let mut append = scribe.next("two");
     append.values = vec![(Digest::of(&lost), lost.clone())];
-    append.index.refers_to = vec![Digest::of(&lost)];
+    append.index.referenced_values = vec![Digest::of(&lost)];
     scribe.append(&*store, append).await.unwrap();
     assert_eq!(other.values(&[Digest::of(&lost)]).await.unwrap(), [Some(lost)]);
 }
@@ -57,7 +57,7 @@ pub async fn a_backup_holds_all_runs_and_overwrites_nothing(backend: &dyn Backen
         scribe.epoch = Some(store.claim(&scribe.run).await.unwrap());
         let mut append = scribe.next("two");
         append.values = vec![(Digest::of(run.as_bytes()), run.as_bytes().to_vec())];
-        append.index.refers_to = vec![Digest::of(run.as_bytes())];
+        append.index.referenced_values = vec![Digest::of(run.as_bytes())];
         append.index.holds = vec![hold_row(&scribe.run, "z-first", 5), hold_row(&scribe.run, "a-second", 3)];
         append.index.timers = vec![timer_row(&scribe.run, "timer", 1)];
         append.materialized = Some(b"state".to_vec());

@@ -270,7 +270,7 @@ pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
             holds: vec![hold_row(&scribe.run, "hold", 1)],
             timers: vec![timer_row(&scribe.run, "timer", 1)],
             timers_removed: Vec::new(),
-            refers_to: vec![digest],
+            referenced_values: vec![digest],
             outbox: vec![outbox_row(&scribe.run, 2, 1)],
         };
         append.materialized = Some(b"state".to_vec());
@@ -299,12 +299,12 @@ pub async fn the_materialized_state_replaces_the_commits_before_it(backend: &dyn
         assert_eq!(loaded.materialized, Some(MaterializedState { version: scribe.version, state: text.as_bytes().to_vec() }));
         assert_eq!((loaded.head(), loaded.commits), ((scribe.version, scribe.hash), Vec::new()));
     }
-    let folded = scribe.hash;
+    let materialized = scribe.hash;
     let four = scribe.seal("four");
     scribe.write(&*store, "four").await;
     let loaded = store.load(&scribe.run).await.unwrap().unwrap();
     assert_eq!(loaded.materialized.as_ref().map(|materialized| materialized.version), Some(3));
-    assert_eq!((loaded.before, loaded.head()), (folded, (4, scribe.hash)));
+    assert_eq!((loaded.before, loaded.head()), (materialized, (4, scribe.hash)));
     assert_eq!(loaded.commits, [four]);
 }
 
@@ -335,14 +335,14 @@ pub async fn values_are_stored_once_and_read_by_digest(backend: &dyn Backend) {
         let mut scribe = HistoryWriter::new(run);
         let mut append = scribe.next("one");
         append.values = vec![(small_digest, Vec::new()), (large_digest, large.clone())];
-        append.index.refers_to = vec![small_digest, large_digest, small_digest];
+        append.index.referenced_values = vec![small_digest, large_digest, small_digest];
         scribe.append(&*store, append).await.unwrap();
     }
     let read = backend.process().values(&[large_digest, nowhere, small_digest, large_digest]).await.unwrap();
     assert_eq!(read, [Some(large.clone()), None, Some(Vec::new()), Some(large)]);
     assert_eq!(store.scan_values(None, 9).await.unwrap().len(), 2);
-    let refers_to = store.stored_run(&RunId::new("bbbb")).await.unwrap().unwrap().refers_to;
-    assert_eq!(refers_to.len(), 2);
+    let referenced_values = store.stored_run(&RunId::new("bbbb")).await.unwrap().unwrap().referenced_values;
+    assert_eq!(referenced_values.len(), 2);
 }
 
 pub async fn a_new_run_can_be_claimed_as_it_is_created(backend: &dyn Backend) {

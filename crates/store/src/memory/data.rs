@@ -34,7 +34,7 @@ struct Run {
     materialized: Option<MaterializedState>,
     holds: Vec<HoldRow>,
     timers: BTreeMap<TimerId, TimerRow>,
-    refers_to: BTreeSet<Digest>,
+    referenced_values: BTreeSet<Digest>,
     outbox: Vec<Queued>,
 }
 
@@ -99,7 +99,7 @@ impl Data {
                     materialized: None,
                     holds: Vec::new(),
                     timers: BTreeMap::new(),
-                    refers_to: BTreeSet::new(),
+                    referenced_values: BTreeSet::new(),
                     outbox: Vec::new(),
                 });
                 self.runs.len() - 1
@@ -308,7 +308,7 @@ impl Data {
             materialized: known.materialized.clone(),
             holds: known.holds.clone(),
             timers: known.timers.values().cloned().collect(),
-            refers_to: known.refers_to.iter().copied().collect(),
+            referenced_values: known.referenced_values.iter().copied().collect(),
         }
     }
 
@@ -357,7 +357,7 @@ impl Data {
     }
 
     fn referred(&self) -> BTreeSet<&Digest> {
-        self.runs.iter().flat_map(|known| &known.refers_to).collect()
+        self.runs.iter().flat_map(|known| &known.referenced_values).collect()
     }
 
     pub(super) fn orphans(&self) -> Vec<Orphan> {
@@ -365,7 +365,7 @@ impl Data {
         let unreferenced = self.values.keys().filter(|digest| !referred.contains(digest));
         let mut orphans: Vec<Orphan> = unreferenced.map(|digest| Orphan::ValueWithoutReference(*digest)).collect();
         for known in &self.runs {
-            let missing = known.refers_to.iter().filter(|digest| !self.values.contains_key(digest));
+            let missing = known.referenced_values.iter().filter(|digest| !self.values.contains_key(digest));
             orphans.extend(missing.map(|digest| Orphan::ReferenceWithoutValue { run: known.row.run.clone(), digest: *digest }));
         }
         orphans.sort();
@@ -386,7 +386,7 @@ impl Run {
     }
 
     fn take(&mut self, index: IndexRows) {
-        let IndexRows { run, holds, timers, timers_removed, refers_to, outbox } = index;
+        let IndexRows { run, holds, timers, timers_removed, referenced_values, outbox } = index;
         if let Some(row) = run {
             self.row = row;
         }
@@ -402,7 +402,7 @@ impl Run {
         for row in timers {
             self.timers.insert(row.timer.clone(), row);
         }
-        self.refers_to.extend(refers_to);
+        self.referenced_values.extend(referenced_values);
         let queue = |row: OutboxRow| Queued { due: Some(row.at), row, attempts: 0, error: None, driver: None };
         self.outbox.extend(outbox.into_iter().map(queue));
     }

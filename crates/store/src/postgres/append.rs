@@ -124,7 +124,7 @@ fn statement(parts: Parts) -> String {
     }
     if parts.changed
         || parts.values
-        || parts.refers_to
+        || parts.referenced_values
         || parts.holds
         || parts.timers_removed
         || parts.timers
@@ -136,7 +136,7 @@ fn statement(parts: Parts) -> String {
     for (wanted, template, columns) in [
         (parts.changed, CHANGED, 9),
         (parts.values, VALUES, 3),
-        (parts.refers_to, REFERS_TO, 2),
+        (parts.referenced_values, REFERS_TO, 2),
         (parts.holds, HOLDS, 8),
         (parts.timers_removed, TIMERS_GONE, 2),
         (parts.timers, TIMERS, 5),
@@ -263,8 +263,8 @@ const OUTBOX: &str = "queued AS (
   JOIN accepted a ON a.number = o.number
 )";
 
-const STATES: &str = "folded AS (
-  INSERT INTO lockgate.folds(run_key, version, state)
+const STATES: &str = "materialized AS (
+  INSERT INTO lockgate.materialized_states(run_key, version, state)
   SELECT a.key, p.version, f.state FROM unnest($a::int8[], $b::bytea[]) AS f(number, state)
   JOIN accepted a ON a.number = f.number JOIN place p ON p.number = f.number
   ON CONFLICT (run_key) DO UPDATE SET version = excluded.version, state = excluded.state

@@ -16,7 +16,7 @@ pub(super) struct Parts {
     pub(super) created: bool,
     pub(super) changed: bool,
     pub(super) values: bool,
-    pub(super) refers_to: bool,
+    pub(super) referenced_values: bool,
     pub(super) holds: bool,
     pub(super) timers_removed: bool,
     pub(super) timers: bool,
@@ -36,7 +36,7 @@ pub(super) struct Columns<'a> {
     created_driver: Vec<Option<&'a str>>,
     changed: Runs<'a>,
     values: (Vec<i64>, Vec<&'a [u8]>, Vec<&'a [u8]>),
-    refers_to: (Vec<i64>, Vec<&'a [u8]>),
+    referenced_values: (Vec<i64>, Vec<&'a [u8]>),
     holds: Holds<'a>,
     timers_removed: (Vec<i64>, Vec<&'a str>),
     timers: Timers<'a>,
@@ -115,9 +115,9 @@ impl<'a> Columns<'a> {
             self.values.1.push(&digest.0);
             self.values.2.push(bytes);
         }
-        for Digest(digest) in &append.index.refers_to {
-            self.refers_to.0.push(number);
-            self.refers_to.1.push(digest);
+        for Digest(digest) in &append.index.referenced_values {
+            self.referenced_values.0.push(number);
+            self.referenced_values.1.push(digest);
         }
         self.holds.add(number, &append.index.holds);
         // One statement cannot change a row twice, so a timer that is both removed and set is only set.
@@ -153,7 +153,7 @@ impl<'a> Columns<'a> {
             created: !self.created.number.is_empty(),
             changed: !self.changed.number.is_empty(),
             values: !self.values.0.is_empty(),
-            refers_to: !self.refers_to.0.is_empty(),
+            referenced_values: !self.referenced_values.0.is_empty(),
             holds: !self.holds.number.is_empty(),
             timers_removed: !self.timers_removed.0.is_empty(),
             timers: !self.timers.number.is_empty(),
@@ -181,8 +181,8 @@ impl<'a> Columns<'a> {
             let (number, digest, bytes) = &self.values;
             all.extend([number as &(dyn ToSql + Sync), digest, bytes]);
         }
-        if parts.refers_to {
-            all.extend([&self.refers_to.0 as &(dyn ToSql + Sync), &self.refers_to.1]);
+        if parts.referenced_values {
+            all.extend([&self.referenced_values.0 as &(dyn ToSql + Sync), &self.referenced_values.1]);
         }
         if parts.holds {
             let Holds { number, position, hold, kind, state, revision, since, shown } = &self.holds;

@@ -70,11 +70,11 @@ pub(super) fn digest(bytes: &[u8]) -> Result<Digest, RowError> {
 }
 
 pub(super) async fn load(connection: &Connection, run: &RunId) -> Result<Option<Loaded>, StoreError> {
-    let text = "WITH folded AS ( \
-           SELECT r.key, f.version, f.state FROM lockgate.runs r LEFT JOIN lockgate.folds f ON f.run_key = r.key WHERE r.run = $1 \
-         ) SELECT 0::int8, f.version, b.hash, f.state FROM folded f \
+    let text = "WITH materialized AS ( \
+           SELECT r.key, f.version, f.state FROM lockgate.runs r LEFT JOIN lockgate.materialized_states f ON f.run_key = r.key WHERE r.run = $1 \
+         ) SELECT 0::int8, f.version, b.hash, f.state FROM materialized f \
            LEFT JOIN lockgate.commits b ON b.run_key = f.key AND b.version = f.version \
-         UNION ALL SELECT 1, c.version, c.hash, c.payload FROM folded f \
+         UNION ALL SELECT 1, c.version, c.hash, c.payload FROM materialized f \
            JOIN lockgate.commits c ON c.run_key = f.key AND c.version > coalesce(f.version, 0) ORDER BY 1, 2";
     let rows = connection.read(text, &[&run.as_str()]).await?;
     let Some((first, rest)) = rows.split_first() else { return Ok(None) };

@@ -13,7 +13,7 @@ use lockgate_engine::time::Timestamp;
 use tokio_postgres::types::ToSql;
 
 /// Aggregates the rows of a run into one array per column.
-const RUN_ROWS: &str = "LEFT JOIN lockgate.folds f ON f.run_key = r.key \
+const RUN_ROWS: &str = "LEFT JOIN lockgate.materialized_states f ON f.run_key = r.key \
     CROSS JOIN LATERAL (SELECT coalesce(array_agg(hold ORDER BY number), '{}') AS hold, array_agg(kind ORDER BY number) AS kind, \
       array_agg(state ORDER BY number) AS state, array_agg(revision ORDER BY number) AS revision, \
       array_agg(since ORDER BY number) AS since, array_agg(shown ORDER BY number) AS shown \
@@ -59,7 +59,7 @@ fn stored(row: Cells<'_>) -> Result<StoredRun, RowError> {
         materialized,
         holds: holds(row, &own.run)?,
         timers: timers(row, &own.run)?,
-        refers_to: digests.into_iter().map(digest).collect::<Result<_, _>>()?,
+        referenced_values: digests.into_iter().map(digest).collect::<Result<_, _>>()?,
         row: own,
     })
 }
@@ -139,7 +139,7 @@ pub(super) async fn orphans(connection: &Connection) -> Result<Vec<Orphan>, Stor
          UNION ALL SELECT 1, r.run, v.digest, NULL FROM lockgate.value_refs v JOIN lockgate.runs r ON r.key = v.run_key \
            WHERE NOT EXISTS (SELECT 1 FROM lockgate.stored_values s WHERE s.digest = v.digest)",
     );
-    for table in ["folds", "holds", "outbox", "timers", "value_refs"] {
+    for table in ["materialized_states", "holds", "outbox", "timers", "value_refs"] {
         text += &format!(
             " UNION ALL SELECT DISTINCT 2, '{table}', NULL::bytea, x.run_key FROM lockgate.{table} x \
               WHERE NOT EXISTS (SELECT 1 FROM lockgate.runs r WHERE r.key = x.run_key)"

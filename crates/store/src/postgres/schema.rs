@@ -29,7 +29,7 @@ CREATE TABLE lockgate.runs(
 CREATE INDEX runs_by_feature ON lockgate.runs(feature, key) WHERE feature IS NOT NULL;
 CREATE TABLE lockgate.commits(
   run_key bigint NOT NULL, version bigint NOT NULL, hash bytea NOT NULL, payload bytea NOT NULL, PRIMARY KEY(run_key, version));
-CREATE TABLE lockgate.folds(run_key bigint PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL);
+CREATE TABLE lockgate.materialized_states(run_key bigint PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL);
 CREATE TABLE lockgate.stored_values(digest bytea PRIMARY KEY, bytes bytea NOT NULL);
 CREATE TABLE lockgate.value_refs(run_key bigint NOT NULL, digest bytea NOT NULL, PRIMARY KEY(run_key, digest));
 CREATE INDEX value_refs_by_digest ON lockgate.value_refs(digest);

@@ -166,7 +166,7 @@ pub(super) fn append(
     write_index(connection, run_key, &append.index)?;
     if let Some(state) = &append.materialized {
         connection
-            .prepare_cached("INSERT INTO folds(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
+            .prepare_cached("INSERT INTO materialized_states(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
             .execute(params![run_key, append.commit.version, state])?;
     }
     Ok(Appended::Taken(granted))
@@ -262,7 +262,7 @@ fn insert_values(connection: &Connection, remembered: &mut Remembered, run_key: 
             connection.prepare_cached("INSERT INTO stored_values(digest, bytes) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
         statement.execute(params![digest.0, bytes])?;
     }
-    for digest in &append.index.refers_to {
+    for digest in &append.index.referenced_values {
         let mut statement =
             connection.prepare_cached("INSERT INTO value_refs(run_key, digest) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
         statement.execute(params![run_key, digest.0])?;

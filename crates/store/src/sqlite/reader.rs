@@ -143,7 +143,7 @@ pub(super) fn rows_of(run_key: i64) -> [i64; 2] {
 }
 
 pub(super) fn materialized(view: &Connection, run_key: i64) -> rusqlite::Result<Option<MaterializedState>> {
-    let mut statement = view.prepare_cached("SELECT version, state FROM folds WHERE key = ?1")?;
+    let mut statement = view.prepare_cached("SELECT version, state FROM materialized_states WHERE key = ?1")?;
     statement
         .query_row([run_key], |row| Ok(MaterializedState { version: u64::from(row.get::<_, u32>(0)?), state: row.get(1)? }))
         .optional()

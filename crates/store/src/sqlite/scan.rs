@@ -42,14 +42,14 @@ fn stored_runs(view: &Connection, after: Option<i64>, which: &str, parameters: i
             materialized: materialized(view, place)?,
             holds: Vec::new(),
             timers: list_timers(view, "t.run_key = ?1 ORDER BY t.timer", [place])?,
-            refers_to: refers_to(view, place)?,
+            referenced_values: referenced_values(view, place)?,
         };
         Ok(StoredRun { holds: holds(view, place, &row.row)?, ..row })
     })?;
     rows.collect()
 }
 
-fn refers_to(view: &Connection, run_key: i64) -> rusqlite::Result<Vec<Digest>> {
+fn referenced_values(view: &Connection, run_key: i64) -> rusqlite::Result<Vec<Digest>> {
     let mut statement = view.prepare_cached("SELECT digest FROM value_refs WHERE run_key = ?1 ORDER BY digest")?;
     statement.query_map([run_key], |row| row.get(0).map(Digest))?.collect()
 }
@@ -122,9 +122,13 @@ pub(super) fn orphans(reader: &Reader) -> Result<Vec<Orphan>, StoreError> {
             let (run, digest) = row?;
             orphans.push(Orphan::ReferenceWithoutValue { run: RunId(run), digest: Digest(digest) });
         }
-        for (table, run_key) in
-            [("folds", "key"), ("holds", "key >> 32"), ("outbox", "run_key"), ("timers", "run_key"), ("value_refs", "run_key")]
-        {
+        for (table, run_key) in [
+            ("materialized_states", "key"),
+            ("holds", "key >> 32"),
+            ("outbox", "run_key"),
+            ("timers", "run_key"),
+            ("value_refs", "run_key"),
+        ] {
             let query = format!("SELECT DISTINCT {run_key} FROM {table} WHERE {run_key} NOT IN (SELECT key FROM runs)");
             for place in view.prepare(&query)?.query_map([], |row| row.get(0))? {
                 orphans.push(Orphan::RowsWithoutRun { table: table.to_owned(), place: place? });

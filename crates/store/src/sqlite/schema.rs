@@ -22,7 +22,7 @@ CREATE TABLE runs(
   key INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, workflow TEXT NOT NULL, feature TEXT, status TEXT NOT NULL,
   phase TEXT, created_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, parent TEXT, driver TEXT, epoch INTEGER NOT NULL);
 CREATE TABLE commits(key INTEGER PRIMARY KEY, hash BLOB NOT NULL, payload BLOB NOT NULL);
-CREATE TABLE folds(key INTEGER PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL);
+CREATE TABLE materialized_states(key INTEGER PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL);
 CREATE TABLE stored_values(digest BLOB NOT NULL PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE value_refs(run_key INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY(run_key, digest)) WITHOUT ROWID;
 CREATE TABLE holds(
@@ -108,10 +108,10 @@ mod tests {
         migrate(&mut connection, STEPS).unwrap();
         assert_eq!(changed(&connection).unwrap(), Vec::<String>::new());
         let change =
-            "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM commits; END; DROP INDEX holds_by_id; DROP TABLE folds;
-            CREATE TABLE folds(key INTEGER, version INTEGER NOT NULL, state BLOB NOT NULL);";
+            "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM commits; END; DROP INDEX holds_by_id; DROP TABLE materialized_states;
+            CREATE TABLE materialized_states(key INTEGER, version INTEGER NOT NULL, state BLOB NOT NULL);";
         connection.execute_batch(change).unwrap();
-        assert_eq!(changed(&connection).unwrap(), ["folds", "holds_by_id", "own"]);
+        assert_eq!(changed(&connection).unwrap(), ["holds_by_id", "materialized_states", "own"]);
     }
 
     #[test]

@@ -16,14 +16,14 @@ async fn fill(store: &dyn Store) {
         let mut scribe = HistoryWriter::new(run);
         let mut append = scribe.next("one");
         append.values = vec![(Digest::of(&shared), shared.clone())];
-        append.index.refers_to = vec![Digest::of(&shared)];
+        append.index.referenced_values = vec![Digest::of(&shared)];
         append.index.holds = vec![hold_row(&scribe.run, "hold", 1)];
         append.index.timers = vec![timer_row(&scribe.run, "timer", 1)];
         scribe.append(store, append).await.unwrap();
         let mut append = scribe.next("two");
         if run == "aaaa" {
             append.values = vec![(Digest::of(&own), own.clone())];
-            append.index.refers_to = vec![Digest::of(&own)];
+            append.index.referenced_values = vec![Digest::of(&own)];
             append.materialized = Some(b"state".to_vec());
         }
         scribe.append(store, append).await.unwrap();
@@ -180,12 +180,12 @@ async fn findings_name_the_run_the_position_and_the_problem() {
 async fn a_table_with_a_different_definition_is_found() {
     // With this definition every row still exists, but its key reads as NULL.
     let change = "PRAGMA writable_schema = ON; \
-        UPDATE sqlite_schema SET sql = replace(sql, 'PRIMARY', 'PRIMER') WHERE name = 'folds'; PRAGMA writable_schema = RESET;";
+        UPDATE sqlite_schema SET sql = replace(sql, 'PRIMARY', 'PRIMER') WHERE name = 'materialized_states'; PRAGMA writable_schema = RESET;";
     let folder = tempfile::tempdir().unwrap();
     fill(&SqliteStore::open(folder.path()).unwrap()).await;
     database(folder.path()).execute_batch(change).unwrap();
     let findings = verify_store(&SqliteStore::open_existing(folder.path()).unwrap()).await.unwrap();
-    let expected = "folds is not defined as Lockgate defines it";
+    let expected = "materialized_states is not defined as Lockgate defines it";
     assert!(findings.iter().any(|found| found.problem == expected), "{findings:?}");
 }
 

@@ -118,7 +118,7 @@ impl Generator {
         }
         for _ in 0..random.random_range(0..3) {
             let bytes = vec![random.random_range(0..20); 20];
-            append.index.refers_to.push(Digest::of(&bytes));
+            append.index.referenced_values.push(Digest::of(&bytes));
             if random.random_bool(0.8) {
                 append.values.push((Digest::of(&bytes), bytes));
             }

@@ -44,8 +44,8 @@ fn fill(store: &SqliteStore, scribe: &mut HistoryWriter, bytes: usize) -> Append
         for number in 0..10_000_u32 {
             let mut append = scribe.next("more");
             let value = [number.to_le_bytes().to_vec(), vec![1; bytes]].concat();
-            append.index.refers_to = vec![lockgate_engine::digest::Digest::of(&value)];
-            append.values = vec![(append.index.refers_to[0], value)];
+            append.index.referenced_values = vec![lockgate_engine::digest::Digest::of(&value)];
+            append.values = vec![(append.index.referenced_values[0], value)];
             if let Err(error) = scribe.append(store, append).await {
                 return error;
             }

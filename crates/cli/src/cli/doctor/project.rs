@@ -25,8 +25,8 @@ const NAMED: usize = 5;
 const SLACK: Duration = Duration::from_secs(60);
 
 pub(super) async fn checks(root: &Root) -> Vec<Check> {
-    if !root.folder().is_dir() {
-        let found = format!("there is no {}", root.folder().display());
+    if !root.state_dir().is_dir() {
+        let found = format!("there is no {}", root.state_dir().display());
         let fix = "is this the right folder? `lockgate init` makes a project in the current one";
         return vec![Check::failed("project", found, fix)];
     }
@@ -41,10 +41,10 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
 }
 
 fn folder(root: &Root) -> Check {
-    let probe = root.folder().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
+    let probe = root.state_dir().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
     let written = std::fs::File::create_new(&probe);
     lockgate_store::cleanup::remove_file(&probe);
-    let folder = root.folder().display().to_string();
+    let folder = root.state_dir().display().to_string();
     match written {
         Err(error) => Check::failed("project", format!("{folder} cannot be written: {error}"), "make it writable for you"),
         Ok(_) if on_network(root) => Check::failed(
@@ -61,7 +61,7 @@ fn on_network(root: &Root) -> bool {
     // NFS, SMB, CIFS, SMB2, AFS, Coda, Ceph, as `statfs` calls them.
     const NETWORK: [u32; 7] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x7375_7245, 0x00c3_6400];
     // The type has another width on every machine; all of these fit into 32 bits.
-    rustix::fs::statfs(root.folder()).is_ok_and(|file_system| NETWORK.contains(&(file_system.f_type as u32)))
+    rustix::fs::statfs(root.state_dir()).is_ok_and(|file_system| NETWORK.contains(&(file_system.f_type as u32)))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -70,7 +70,7 @@ fn on_network(_: &Root) -> bool {
 }
 
 fn room(root: &Root) -> Check {
-    match statvfs(root.folder()) {
+    match statvfs(root.state_dir()) {
         Err(error) => Check::failed("disk", format!("how much room is left cannot be found: {error}"), "look at the disk"),
         Ok(disk) => {
             let left = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -121,7 +121,7 @@ async fn database(root: &Root) -> Vec<Check> {
     let elsewhere = open::database_of(&config);
     let opened: Result<Box<dyn Store>, StoreError> = match &elsewhere {
         Some(url) => PostgresStore::connect(url).map(|store| Box::new(store) as Box<dyn Store>),
-        None => SqliteStore::open_existing(&root.folder()).map(|store| Box::new(store) as Box<dyn Store>),
+        None => SqliteStore::open_existing(&root.state_dir()).map(|store| Box::new(store) as Box<dyn Store>),
     };
     let store = match opened {
         Ok(store) => store,

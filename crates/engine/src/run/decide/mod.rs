@@ -33,7 +33,7 @@ pub fn create(envelope: &Envelope, create: &Create, workflow: Arc<Workflow>) -> 
         envelope.caller.may_decide("answer in advance")?;
     }
     let created = create.created.clone();
-    let mut run = Run::begin(&created, workflow, envelope.at);
+    let mut run = Run::start(&created, workflow, envelope.at);
     let mut entries = vec![entry(envelope, Event::Created(Box::new(created)))];
     if !create.presets.is_empty() {
         let given = entry(envelope, Event::AnswersPreset { presets: create.presets.clone() });

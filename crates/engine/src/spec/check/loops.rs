@@ -32,11 +32,16 @@ impl Checker<'_, '_> {
         let node = fields.get("until")?;
         if let Content::Scalar(_) = &*node.content {
             let condition = self.expression(node, "`until`")?;
-            return Some(Until { holds: UntilCondition::Condition(condition), limit: ROUNDS, timeout: None, checks: Vec::new() });
+            return Some(Until {
+                condition: UntilCondition::Condition(condition),
+                limit: ROUNDS,
+                timeout: None,
+                checks: Vec::new(),
+            });
         }
         let fields = self.fields(node, &UNTIL)?;
         let limit = fields.get("limit").and_then(|node| self.count(node, "`limit`", 1..=MAX_ROUNDS)).unwrap_or(ROUNDS);
-        let holds = match (fields.key("condition"), fields.key("run")) {
+        let condition = match (fields.key("condition"), fields.key("run")) {
             (Some(_), None) => {
                 let node = fields.require(self, "condition")?;
                 self.filled(node, "`condition`")?;
@@ -53,6 +58,6 @@ impl Checker<'_, '_> {
                 None
             }
         };
-        Some(Until { holds: holds?, limit, timeout: None, checks: Vec::new() })
+        Some(Until { condition: condition?, limit, timeout: None, checks: Vec::new() })
     }
 }

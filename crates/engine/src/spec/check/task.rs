@@ -178,7 +178,7 @@ impl Checker<'_, '_> {
 
     /// Reports a `shell` on a task that runs no command.
     fn only_for_commands(&mut self, fields: &Fields<'_, '_>, task: &Task) {
-        let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.holds, UntilCondition::Run(_)));
+        let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.condition, UntilCondition::Run(_)));
         if let Some(span) = fields.key("shell").filter(|_| !matches!(task.work, Work::Run(_)) && !checked_by_command) {
             let message = "`shell` applies to commands, but this task has none";
             self.error(ProblemCode::UnusedKey, span, message).help("remove it; the phase or the workflow can have one");

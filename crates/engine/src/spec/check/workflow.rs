@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 pub(super) const MODES: [(&str, Mode); 3] = {
     let [strict, loose, adaptive] = [Mode::Strict, Mode::Loose, Mode::Adaptive];
-    [(strict.word(), strict), (loose.word(), loose), (adaptive.word(), adaptive)]
+    [(strict.as_str(), strict), (loose.as_str(), loose), (adaptive.as_str(), adaptive)]
 };
 
 const MAX_PARALLEL: u32 = 100_000;

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Repeats a task until a condition is met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Until {
-    pub holds: UntilCondition,
+    pub condition: UntilCondition,
     /// The maximum number of rounds; then the task has failed.
     pub limit: u32,
     /// The timeout of the command; that of the task if absent.
@@ -69,7 +69,7 @@ mod tests {
 
     fn until(checks: usize) -> Until {
         let checks = (1..=checks).map(|number| format!("check {number}")).collect();
-        Until { holds: UntilCondition::Run("true".into()), limit: 3, timeout: None, checks }
+        Until { condition: UntilCondition::Run("true".into()), limit: 3, timeout: None, checks }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub enum Question {
 }
 
 impl Question {
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Verify(_) => "verify",
             Self::Decision(_) => "decision",
@@ -110,13 +110,13 @@ pub struct Check {
     pub timeout: Option<Duration>,
     /// Shown to people instead of the command, if the command was built from their text.
     #[serde(default)]
-    pub told: Option<String>,
+    pub description: Option<String>,
 }
 
 impl Check {
     /// The text that people see.
     pub fn shown(&self) -> &str {
-        self.told.as_deref().unwrap_or(&self.run)
+        self.description.as_deref().unwrap_or(&self.run)
     }
 }
 
@@ -155,7 +155,7 @@ pub enum OnDeadline {
 }
 
 impl OnDeadline {
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Answer(_) => "answer",
             Self::Escalate(_) => "escalate",

@@ -53,14 +53,14 @@ fn all_missing_outputs_are_reported_together() {
     std::fs::create_dir(project.path("out/empty")).unwrap();
     let missing = collect(&project, &["there.md", "one.md", "", "empty", "there.md/inside"], 100).unwrap_err();
     let missing_files = missing.missing.iter();
-    let told: Vec<_> = missing_files.map(|missing| (missing.path.clone(), missing.reason.to_string())).collect();
+    let reported: Vec<_> = missing_files.map(|missing| (missing.path.clone(), missing.reason.to_string())).collect();
     let expected = [
         ("one.md", "it does not exist"),
         ("", "the path is empty"),
         ("empty", "it is a directory without files"),
         ("there.md/inside", "it does not exist"),
     ];
-    assert_eq!(told, expected.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
+    assert_eq!(reported, expected.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
     let text = missing.to_string();
     assert!(text.contains(&project.path("out").display().to_string()) && text.lines().count() == 5, "{text}");
 }

@@ -171,7 +171,7 @@ impl PlannedTask {
             join: self.join,
             continue_on_error: self.continue_on_error,
             until: self.until.map(|(limit, _)| Until {
-                holds: UntilCondition::Condition(script()),
+                condition: UntilCondition::Condition(script()),
                 limit,
                 timeout: None,
                 checks: Vec::new(),
@@ -217,7 +217,7 @@ impl PlannedQuestion {
                 (Question::Decision(Decision { question: "?".into(), context: None, options: ways }), options)
             }
             QuestionKind::Action { check } => {
-                let check = check.then(|| Check { run: "true".into(), timeout: None, told: None });
+                let check = check.then(|| Check { run: "true".into(), timeout: None, description: None });
                 (Question::Action(Deed { needed: "it".into(), check, ..Deed::default() }), action_options(None))
             }
         };
