@@ -77,7 +77,7 @@ phases:
     assert_eq!(out(&project, "result.txt"), "mine\n");
     let output = project.run(&["run", "flow.yaml", "--agent", "./silent.sh"]);
     ended(&output, 1);
-    assert!(output.stderr.contains("neither wrote result.txt nor said anything"), "{}", output.stderr);
+    assert!(output.stderr.contains("neither wrote result.txt nor replied"), "{}", output.stderr);
 }
 
 #[test]

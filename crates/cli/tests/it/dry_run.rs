@@ -214,7 +214,7 @@ fn cases_with_the_expected_outcome_pass() {
       path: [plan, plan, build, ship]
       holds: [plan, plan, build/lint, ship]
       omitted: []
-      files: { plan.md: short, bsd.bin: 'stands in' }
+      files: { plan.md: short, bsd.bin: 'a stub for' }
       context:
         outputs.build.pick.count: 9
         outputs: { plan: { score: { score: 7 } } }
