@@ -11,6 +11,7 @@
 //! | `writers` | a writer beside the caller, and one on the store's own thread |
 //! | `append`, `columns` | the statement that takes a batch of appends |
 //! | `single_append` | those for a lone append that brings only its commit |
+//! | `remove` | the statements that remove a run |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `outbox` | notices that wait to be delivered |
 //! | `maintenance` | copies of all runs; the end of values that nobody refers to |
@@ -30,6 +31,7 @@ mod maintenance;
 mod outbox;
 mod process;
 mod reader;
+mod remove;
 mod scan;
 mod schema;
 #[cfg(feature = "testing")]
@@ -41,11 +43,11 @@ mod tls;
 mod writer;
 mod writers;
 
-use crate::error::{AppendError, ClaimError, StoreError};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::lease::Lease;
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
-    RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use address::Address;
 use changes::Changes;
@@ -286,6 +288,10 @@ impl Store for PostgresStore {
             parts.changes.all_changed();
             Ok(removed)
         })
+    }
+
+    fn remove_run(&self, removal: RunRemoval) -> Future<'_, Result<RemovedRows, RemoveError>> {
+        Box::pin(async move { self.parts.writers.remove(removal).await })
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {

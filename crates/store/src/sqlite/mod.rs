@@ -10,7 +10,7 @@
 //! | `head` | which commits were acknowledged last, outside the database |
 //! | `changes`, `file_events` | who waits for changes of others learns of them, through one thread per process |
 //! | `file_identity` | whether the database is still where it was opened |
-//! | `append`, `outbox` | what happens inside such a transaction; notices that wait to be delivered |
+//! | `append`, `remove`, `outbox` | what happens inside such a transaction: commits, the removal of a run, notices that wait to be delivered |
 //! | `scan_guard` | an end to all reading, also of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists, and everything |
 //! | `maintenance` | copies of the database; the end of values that nobody refers to |
@@ -31,6 +31,7 @@ mod open;
 mod outbox;
 mod read_only;
 mod reader;
+mod remove;
 mod scan;
 mod scan_guard;
 mod schema;
@@ -39,10 +40,10 @@ mod writer;
 
 pub use open::Settings;
 
-use crate::error::{AppendError, ClaimError, StoreError};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, OutboxEntry, OutboxFilter,
-    Page, RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    Page, RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use append::Wanted;
 use changes::{Changes, Watcher};
@@ -302,6 +303,10 @@ impl Store for SqliteStore {
             self.changes.all_changed();
             Ok(removed)
         })
+    }
+
+    fn remove_run(&self, removal: RunRemoval) -> Future<'_, Result<RemovedRows, RemoveError>> {
+        Box::pin(async move { self.writer.remove(removal).await })
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
