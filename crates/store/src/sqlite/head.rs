@@ -223,7 +223,8 @@ fn is_there(view: &Connection, record: &Record) -> rusqlite::Result<bool> {
 
 /// Whether the run was removed on purpose.
 fn was_removed(view: &Connection, record: &Record) -> rusqlite::Result<bool> {
-    view.prepare_cached("SELECT 1 FROM removed_runs WHERE run = ?1")?.exists([record.run.as_str()])
+    let mut statement = view.prepare_cached("SELECT 1 FROM removed_runs WHERE key = ?1 AND run = ?2")?;
+    statement.exists(params![record.run_key, record.run.as_str()])
 }
 
 fn last_version(view: &Connection, record: &Record) -> rusqlite::Result<u64> {

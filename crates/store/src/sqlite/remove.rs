@@ -48,9 +48,8 @@ pub(super) fn remove(connection: &Connection, drivers: &Drivers, removal: &RunRe
     for table in ["folds", "runs"] {
         rows += connection.prepare_cached(&format!("DELETE FROM {table} WHERE key = ?1"))?.execute([key])?;
     }
-    // The name may be there already, of an earlier run with the same id.
-    let mut remember = connection.prepare_cached("INSERT INTO removed_runs(run) VALUES(?1) ON CONFLICT DO NOTHING")?;
-    remember.execute([removal.run.as_str()])?;
+    let mut remember = connection.prepare_cached("INSERT INTO removed_runs(key, run) VALUES(?1, ?2)")?;
+    remember.execute(params![key, removal.run.as_str()])?;
     Ok(Removed::Rows(RemovedRows { rows: rows as u64, values }))
 }
 

@@ -42,9 +42,9 @@ CREATE TABLE outbox(
 CREATE INDEX outbox_by_due ON outbox(due) WHERE due IS NOT NULL;
 ";
 
-/// Names the runs that were removed on purpose: the head, which outlives them, does not report their commits as missing.
+/// The runs that were removed on purpose: the head, which outlives them, does not report their commits as missing, and their numbers are not used again.
 const FORMAT_3: &str = "
-CREATE TABLE removed_runs(run TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE removed_runs(key INTEGER PRIMARY KEY, run TEXT NOT NULL);
 ";
 
 /// Takes a database from whatever older format it has to the newest one that `steps` lead to, all or nothing.
