@@ -31,7 +31,7 @@ pub struct FinishedRun {
     pub run: RunId,
     /// When it last changed.
     pub changed_at: Timestamp,
-    /// Whether it stays however old it is: it has unmerged work or undelivered notices, or a process drives it.
+    /// Whether it stays however old it is: it has unmerged work or undelivered notices, a process drives it, or its files are on another machine.
     pub needed: bool,
 }
 
@@ -50,11 +50,14 @@ pub fn plan(retention: &Retention, finished: &[FinishedRun], now: Timestamp) -> 
 pub(crate) struct RetentionPass {
     remover: Remover,
     retention: Retention,
+    /// Whether other machines may share the database. Their runs are left to them: only they know whether worktrees of a run contain work.
+    on_a_server: bool,
 }
 
 impl Project {
     pub(crate) fn retention_pass(&self) -> RetentionPass {
-        RetentionPass { remover: self.remover(), retention: self.config.retention.clone() }
+        let (remover, retention) = (self.remover(), self.config.retention.clone());
+        RetentionPass { remover, retention, on_a_server: self.is_on_a_server() }
     }
 }
 
@@ -66,6 +69,7 @@ impl RetentionPass {
         }
         let store = &*self.remover.runtime.store;
         let (undelivered, unmerged) = (with_undelivered_notices(store).await?, self.with_unmerged_work().await?);
+        let is_elsewhere = |run: &RunId| self.on_a_server && !self.remover.root.run_dir(run).is_dir();
         let (mut finished, mut complete, mut after) = (Vec::new(), BTreeSet::new(), None);
         loop {
             let page = store.list_runs(RunFilter::with_status(FINISHED), Page { after, limit: RUNS }).await?;
@@ -76,7 +80,10 @@ impl RetentionPass {
             finished.extend(page.iter().map(|listed| FinishedRun {
                 run: listed.row.run.clone(),
                 changed_at: listed.row.changed_at,
-                needed: listed.driven || undelivered.contains(&listed.row.run) || unmerged.contains(&listed.row.run),
+                needed: listed.driven
+                    || is_elsewhere(&listed.row.run)
+                    || undelivered.contains(&listed.row.run)
+                    || unmerged.contains(&listed.row.run),
             }));
         }
         let mut planned = Vec::new();

@@ -191,10 +191,8 @@ fn names_select_only_finished_runs_and_several_are_checked_before_any_is_removed
 fn a_task_that_removes_a_run_is_refused_and_the_attempt_is_recorded() {
     let project = Project::with(FLOW);
     let victim = run_of(&project, "done");
-    let attack = format!(
-        "name: attack\nphases: [{{ id: act, tasks: [{{ id: try, run: '\"$LOCKGATE\" runs rm {victim} --yes > said 2>&1; echo code $? >> said' }}] }}]\n"
-    );
-    project.write("attack.yaml", attack);
+    project.write("attempt.sh", format!("\"$LOCKGATE\" runs rm {victim} --yes; echo code $?"));
+    project.write("attack.yaml", "name: attack\nphases: [{ id: act, tasks: [{ id: try, run: 'sh attempt.sh > said 2>&1' }] }]\n");
     assert_eq!(project.run(&["run", "attack.yaml"]).code, Some(0));
     let said = project.read("said");
     assert!(said.contains("code 3") && said.contains("inside task"), "{said}");
@@ -227,18 +225,26 @@ fn a_terminal_is_required_and_asks_before_anything_is_removed() {
 #[test]
 fn a_fork_survives_the_removal_of_its_parent() {
     let project = Project::with(
-        "name: fork\nphases:\n  - id: first\n    tasks: [{ id: t, run: 'echo first >> ran' }]\n    checkpoint:\n      prompt: Which?\n      options:\n        - { label: a, on_select: { action: continue } }\n        - { label: b, on_select: { action: continue } }\n  - id: second\n    tasks: [{ id: t, run: 'echo second >> ran' }]\n",
+        "
+name: fork
+phases:
+  - id: plan
+    tasks:
+      - { id: draft, run: 'echo plan > $LOCKGATE_OUTPUT_DIR/plan.md', outputs: [plan.md] }
+      - { id: way, needs: [draft], decision: { question: Which?, options: [{ id: a }, { id: b }] }, blocking: false }
+  - id: build
+    tasks: [{ id: make, run: 'echo {{outputs.plan.way.option}} >> built.txt' }]
+",
     );
-    assert_eq!(project.run(&["run", "flow.yaml", "login"]).code, Some(3));
-    let hold = project.waiting_hold();
-    assert_eq!(project.run(&["answer", &hold, "a", "--foreground"]).code, Some(0));
+    assert_eq!(project.run(&["run", "flow.yaml", "shop"]).code, Some(0));
     let parent = project.newest();
+    let hold = project.events(&parent, "answered")[0]["hold"].as_str().unwrap().to_owned();
     let changed = project.json(0, &["change", &hold, "b", "--yes", "--json"]);
     let fork = changed["run"].as_str().unwrap().to_owned();
     assert_eq!(project.run(&["runs", "rm", &parent, "--yes"]).code, Some(0));
     let resumed = project.run(&["resume", &fork]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert_eq!(project.read("ran"), "first\nsecond\nsecond\n");
+    assert_eq!(project.read("built.txt"), "a\nb\n");
     assert_eq!(project.run(&["log", &fork]).code, Some(0));
     assert_eq!(project.run(&["summary", &fork]).code, Some(0));
     is_verified(&project);

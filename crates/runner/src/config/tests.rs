@@ -88,7 +88,7 @@ fn an_unknown_setting_is_an_error_with_a_position_and_a_suggestion() {
     let error = parse("zebra: 1\n").unwrap_err();
     assert_eq!(
         error.help.as_deref(),
-        Some("available: `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 5 more")
+        Some("available: `people`, `max_parallel`, `script`, `limits`, `background`, `retention`, `notify`, `agents` and 6 more")
     );
 }
 
