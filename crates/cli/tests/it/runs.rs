@@ -251,7 +251,7 @@ phases:
 }
 
 #[test]
-fn a_worktree_with_work_stays_and_is_named() {
+fn a_worktree_with_work_stays_and_keeps_its_run_from_being_removed_by_age() {
     let project = Project::with(
         "name: trees\nworktree: true\nphases: [{ id: work, tasks: [{ id: change, run: 'echo second >> code.txt; git commit --quiet -am second' }] }]\n",
     );
@@ -262,6 +262,9 @@ fn a_worktree_with_work_stays_and_is_named() {
     project.git(&["commit", "--quiet", "-m", "first"]);
     assert_eq!(project.run(&["run", "flow.yaml"]).code, Some(0));
     let run = project.newest();
+    project.write(".lockgate/config.yaml", "people: { require_terminal: false }\nretention: { finished: 1ms }\n");
+    assert_eq!(project.run(&["db", "gc"]).code, Some(0));
+    assert_eq!(listed(&project, &[]), [run.clone()], "a run with unmerged work is not removed because of its age");
     let removed = project.run(&["runs", "rm", &run, "--yes"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert!(removed.stderr.contains(&format!(".lockgate/worktrees/{run} stays")), "{removed:?}");
@@ -307,7 +310,7 @@ fn gc_removes_the_marked_directory_of_a_removed_run() {
     assert!(!left.exists());
 }
 
-/// A project that keeps finished runs for 30 days, and one more than that.
+/// A project with these settings.
 fn keeping(settings: &str) -> Project {
     let project = Project::with(FLOW);
     project.write(".lockgate/config.yaml", format!("people: {{ require_terminal: false }}\n{settings}\n"));
@@ -355,7 +358,7 @@ fn a_worker_removes_finished_runs_that_the_settings_no_longer_keep() {
 }
 
 #[test]
-fn retention_keeps_runs_with_unmerged_work_or_undelivered_notices() {
+fn a_run_with_undelivered_notices_is_not_removed_by_age() {
     let project = keeping("retention: { finished: 1d }\nnotify: { command: 'false' }");
     let unnotified = run_of(&project, "done");
     age(&project, &[&unnotified]);
