@@ -8,6 +8,7 @@ use super::{
     Background, Config, ConfigError, DATABASE_VARIABLE, DatabaseUrl, Limits, People, Pipelines, Retention, Script, read_file,
 };
 use crate::auth_gate::Tool;
+use crate::projection::DEFAULT_FOLDER;
 use lockgate_engine::run::index::NamedVariants as _;
 use lockgate_engine::spec::document::{self, Value as Document};
 use lockgate_engine::spec::workflow::{AgentSetting, Automatic, Commit, Policy, Shell};
@@ -116,7 +117,7 @@ fn values(config: &Config) -> Vec<(&'static str, Value)> {
         ("notify.command", command.as_ref().map_or(Value::Null, notify_command)),
         ("agents", Value::Object(agents)),
         ("logins", Value::Object(logins)),
-        ("pipelines.dir", json!(dir)),
+        ("pipelines.dir", json!(dir.as_deref().unwrap_or(DEFAULT_FOLDER))),
         ("pipelines.review", json!(review)),
         ("pipelines.approve", json!(if *auto_continue { "auto" } else { "ask" })),
         ("pipelines.gates", json!(gates)),

@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     /// Only show what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON; needs --yes or --dry-run
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
