@@ -77,7 +77,7 @@ impl StatusArgument {
     }
 
     /// As it is written on the command line.
-    fn word(self) -> String {
+    fn as_str(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
