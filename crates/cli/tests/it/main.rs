@@ -13,6 +13,7 @@ mod commits_interrupted;
 mod crash_recovery;
 mod definition_changes;
 mod detached;
+mod documents;
 mod dry_run;
 mod error_messages;
 mod execution_modes;
