@@ -110,7 +110,7 @@ fn block_problems(block: &Block, shell: &Shell, names: &mut Names) -> Vec<(usize
 fn write_file(block: &Block, name: &str, invalid: bool, shell: &Shell) -> Result<(), String> {
     shell.write(name, &block.body(), block.language == "sh");
     let checked = if name == ".lockgate/config.yaml" {
-        "lockgate config > /dev/null".to_owned()
+        "lockgate config show > /dev/null".to_owned()
     } else if block.language == "yaml" && block.lines.iter().any(|line| line.starts_with("phases:")) {
         format!("lockgate validate {name}")
     } else {

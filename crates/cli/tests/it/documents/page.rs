@@ -77,7 +77,9 @@ fn kind(info: &str, body: &[String], paragraph: &str) -> Result<Kind, String> {
     if has("fragment") {
         let said = paragraph.to_lowercase();
         let says = ["fragment", "excerpt", "part of"].iter().any(|word| said.contains(word));
-        return says.then_some(Kind::Fragment).ok_or_else(|| "the text before the block must say that it is a fragment".to_owned());
+        return says
+            .then_some(Kind::Fragment)
+            .ok_or_else(|| "the text before the block must say that it is a fragment".to_owned());
     }
     if let Some(name) = words.iter().find_map(|word| word.strip_prefix("file=")) {
         return Ok(Kind::File { name: name.to_owned(), invalid: has("invalid") });
@@ -91,7 +93,9 @@ fn kind(info: &str, body: &[String], paragraph: &str) -> Result<Kind, String> {
         "text" if body.iter().any(|line| line.starts_with("$ ")) => Err("the block shows a command; use `console`".to_owned()),
         "json" if !is_json(body) => Err("the JSON does not parse".to_owned()),
         _ if DATA.contains(&language) => Ok(Kind::Data),
-        _ => Err(format!("the block is not checked: name its file (`{language} file=NAME`), use `console`, or mark it `fragment`")),
+        _ => {
+            Err(format!("the block is not checked: name its file (`{language} file=NAME`), use `console`, or mark it `fragment`"))
+        }
     }
 }
 

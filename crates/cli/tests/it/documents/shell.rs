@@ -32,7 +32,8 @@ impl Shell {
             std::fs::create_dir(shell.path(name)).unwrap();
         }
         symlink(program(), shell.path("programs/lockgate")).unwrap();
-        let identity = "[user]\nname = Ada\nemail = ada@example.invalid\n[init]\ndefaultBranch = main\n[commit]\ngpgsign = false\n";
+        let identity =
+            "[user]\nname = Ada\nemail = ada@example.invalid\n[init]\ndefaultBranch = main\n[commit]\ngpgsign = false\n";
         std::fs::write(shell.path("home/.gitconfig"), identity).unwrap();
         shell
     }
@@ -51,10 +52,10 @@ impl Shell {
         }
     }
 
-    /// A command line for the shell, in which `$?` is the exit code of the command before.
-    fn command(&self, line: &str, code: i32) -> Command {
+    /// A command line for the shell, after preparations. In it, `$?` is the exit code of the command before.
+    fn command(&self, prepare: &str, line: &str, code: i32) -> Command {
         let mut command = Command::new("bash");
-        command.args(["--norc", "--noprofile", "-c", &format!("exec 2>&1\n(exit {code})\n{line}")]);
+        command.args(["--norc", "--noprofile", "-c", &format!("{prepare}\n(exit {code})\n{line}")]);
         let paths = [self.path("project/bin"), self.path("programs")].map(|path| path.display().to_string());
         let path = format!("{}:{}", paths.join(":"), std::env::var("PATH").unwrap_or_default());
         command.env_clear().env("PATH", path).env("HOME", self.path("home")).env("USER", "ada").env("TZ", "UTC");
@@ -64,7 +65,7 @@ impl Shell {
 
     /// Runs a command line without a terminal.
     pub(super) fn run(&self, line: &str, code: i32) -> Done {
-        let mut command = self.command(line, code);
+        let mut command = self.command("exec 2>&1", line, code);
         without_terminal(&mut command);
         let output = command.stdin(Stdio::null()).output().unwrap();
         Done { code: output.status.code().unwrap_or(-1), text: self.named(&String::from_utf8_lossy(&output.stdout)) }
@@ -73,10 +74,11 @@ impl Shell {
     /// Runs a command line at a terminal without cursor movements, so that what it shows is a transcript. At a prompt, types what the
     /// page shows behind it.
     pub(super) fn run_at_terminal(&self, line: &str, code: i32, shown: &[String]) -> Done {
-        let mut session = Session::spawn(self.command(&format!("stty cols 100 rows 50\n{line}"), code)).unwrap();
+        let mut session = Session::spawn(self.command("stty echo cols 100 rows 50", line, code)).unwrap();
         let mut parser = vt100::Parser::new(2000, 400, 0);
         let (began, mut last_output, mut answered, mut piece) = (Instant::now(), Instant::now(), 0, [0; 4096]);
-        let stuck = |screen: &vt100::Screen, why: String| Done { code: -1, text: format!("{}\n({why})", self.named(&screen.contents())) };
+        let stuck =
+            |screen: &vt100::Screen, why: String| Done { code: -1, text: format!("{}\n({why})", self.named(&screen.contents())) };
         loop {
             match session.try_read(&mut piece) {
                 Ok(0) => break,
@@ -96,12 +98,12 @@ impl Shell {
                     session.send(format!("{}\r", shown[prompt.len()..].trim())).unwrap();
                     (answered, last_output) = (at + 1, Instant::now());
                 } else if last_output.elapsed() > UNANSWERED {
-                    session.get_process_mut().exit(true).ok();
+                    session.exit(true).ok();
                     return stuck(parser.screen(), format!("it waits for input at {prompt:?}, and the page shows no answer"));
                 }
             }
             if began.elapsed() > PATIENCE {
-                session.get_process_mut().exit(true).ok();
+                session.exit(true).ok();
                 return stuck(parser.screen(), "it did not end".to_owned());
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -85,7 +85,7 @@ impl Names {
                 if whole.start() == 0 { id.to_owned() } else { " +".to_owned() }
             } else if let Some(known) = self.0.get(id) {
                 regex::escape(known)
-            } else if id.bytes().any(|byte| byte.is_ascii_digit()) && id.bytes().any(|byte| byte.is_ascii_lowercase()) {
+            } else if is_id(id, &line[..whole.start()]) {
                 ids.push(id.to_owned());
                 format!("(?P<id{}>[0-9a-z]{{8}})", ids.len() - 1)
             } else {
@@ -104,6 +104,13 @@ impl Names {
         }
         Some(names)
     }
+}
+
+/// Whether a word of eight characters is an id: ids have no i, l, o and u, and all but a few have a digit.
+fn is_id(word: &str, before: &str) -> bool {
+    let named = before.ends_with("run ") || before.ends_with("hold ");
+    let mixed = word.bytes().any(|byte| byte.is_ascii_digit()) && word.bytes().any(|byte| byte.is_ascii_lowercase());
+    mixed || (named && !word.contains(['i', 'l', 'o', 'u']))
 }
 
 /// Sorts consecutive lines about tasks that start and end, because tasks run in parallel.
