@@ -1,4 +1,4 @@
-//! Checks that examples are valid and run as their headers say, and that complete workflows in documents are valid.
+//! Checks that examples are valid, pass their tests and run as their headers say, and that complete workflows in documents are valid.
 //!
 //! A line `#   $ lockgate run examples/…` in an example is run in a new project root. It must exit with 0, or with the code in a comment at its
 //! end: `# exits with 2`.
@@ -32,6 +32,8 @@ pub(crate) fn check(lockgate: &Path) -> Report {
             problems.extend(refuted(run(lockgate, &root, command), code, &format!("{name}: `{command}`")));
         }
     }
+    checks += 1;
+    problems.extend(refuted(run_tests(lockgate, &root), 0, "`lockgate test examples`"));
     // Error pages show invalid workflows; tests of the CLI compare them with the reported errors.
     let errors = root.join("docs/errors");
     for document in docs::documents(&root).into_iter().filter(|document| !document.starts_with(&errors)) {
@@ -49,9 +51,10 @@ pub(crate) fn check(lockgate: &Path) -> Report {
     docs::report("examples are valid and run", started, checks, problems)
 }
 
-/// All examples: workflows, and Markdown files that can be run.
+/// All examples: workflows, and Markdown files that can be run. Their test files are not examples themselves.
 fn examples(root: &Path) -> Vec<PathBuf> {
-    ["yaml", "md"].iter().flat_map(|ending| docs::files_under(&root.join("examples"), ending)).collect()
+    let files = ["yaml", "md"].into_iter().flat_map(|ending| docs::files_under(&root.join("examples"), ending));
+    files.filter(|path| !path.to_string_lossy().ends_with(".test.yaml")).collect()
 }
 
 /// Describes the problem if the exit code differs from the expected one.
@@ -69,6 +72,13 @@ fn refuted(outcome: Result<Output, String>, code: i32, what: &str) -> Option<Str
 fn validate(lockgate: &Path, directory: &Path, file: &str) -> Result<Output, String> {
     let mut command = Command::new(lockgate);
     command.args(["validate", file]).current_dir(directory).stdin(Stdio::null());
+    command.output().map_err(|error| format!("cannot start {}: {error}", lockgate.display()))
+}
+
+/// Runs the test files of the examples.
+fn run_tests(lockgate: &Path, root: &Path) -> Result<Output, String> {
+    let mut command = Command::new(lockgate);
+    command.args(["test", "examples"]).current_dir(root).stdin(Stdio::null());
     command.output().map_err(|error| format!("cannot start {}: {error}", lockgate.display()))
 }
 

@@ -1,7 +1,7 @@
-//! Who may use which command: everyone, what runs outside of tasks, or a person only.
+//! Which callers may use which command: everyone, processes outside tasks, or a person only.
 //!
-//! The table is `Command::authority` in `cli`; it is asked before a command does anything. The engine refuses the same once more
-//! when something is decided about a run.
+//! The table is `Command::authority` in `cli`, and it is checked before a command does anything. The engine checks again whenever a
+//! run is changed.
 
 use crate::error::CommandError;
 use crate::open::{Project, place};
@@ -16,25 +16,25 @@ use std::path::Path;
 
 /// Who may use a command.
 pub(crate) enum Authority<'a> {
-    /// Everyone, agents in tasks too: it reads, checks, or does what a task may do.
+    /// Everyone, including agents in tasks: the command reads, checks, or does something that a task may do.
     Anyone,
-    /// What does not run inside a task, with or without a terminal: timers and services need none.
+    /// Processes outside tasks, with or without a terminal. Timers and services have none.
     OutsideTasks(Decision<'a>),
-    /// A process that Lockgate starts by itself: it may do what the process could that started Lockgate.
+    /// A process that Lockgate starts itself. It has the authority of the process that started Lockgate.
     Background(Decision<'a>),
-    /// A person: outside of tasks, and at a terminal unless the settings say otherwise.
+    /// A person: outside tasks, and at a terminal unless the settings say otherwise.
     Person(Decision<'a>),
 }
 
-/// What a command decides.
+/// The decision that a command makes.
 pub(crate) struct Decision<'a> {
-    /// As it completes "may not …".
+    /// A phrase that completes "may not …".
     what: &'static str,
     about: Subject<'a>,
     help: Option<&'static str>,
 }
 
-/// What a decision is about, as the command line names it.
+/// The subject of a decision, as named on the command line.
 enum Subject<'a> {
     Run(&'a str),
     Hold(&'a str),
@@ -42,29 +42,27 @@ enum Subject<'a> {
 }
 
 impl<'a> Decision<'a> {
-    /// A decision about a run.
     pub(crate) fn about_run(what: &'static str, run: &'a str) -> Self {
         Self { what, about: Subject::Run(run), help: None }
     }
 
-    /// A decision about a hold.
     pub(crate) fn about_hold(what: &'static str, hold: &'a str) -> Self {
         Self { what, about: Subject::Hold(hold), help: None }
     }
 
-    /// A decision about no run that is there already.
+    /// A decision that does not concern an existing run.
     pub(crate) fn about_project(what: &'static str) -> Self {
         Self { what, about: Subject::Project, help: None }
     }
 
-    /// The same, with what else can be done where it is refused.
+    /// Adds the help that is shown if the command is refused.
     pub(crate) fn help(self, help: &'static str) -> Self {
         Self { help: Some(help), ..self }
     }
 }
 
-/// Refuses a command to a caller who may not use it. The attempt is recorded in the run that it is about, else in the run that it came
-/// out of.
+/// Refuses a command to a caller who may not use it. The attempt is recorded in the run it concerns, or else in the run that the
+/// caller belongs to.
 pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> Result<(), CommandError> {
     let (decision, actor, refused) = match authority {
         Authority::Anyone => return Ok(()),
@@ -100,7 +98,7 @@ async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, ref
     };
     let project = match crate::open::open(root) {
         Ok(project) => project,
-        // Where there is no project, there is no history that could record it.
+        // Without a project, no history exists that could record the attempt.
         Err(error) if matches!(error.error().code(), Code::ProjectNotFound | Code::DatabaseNotFound) => return refusal.into(),
         Err(error) => return unrecorded(refusal, error.error()),
     };
@@ -111,7 +109,7 @@ async fn refuse(root: Option<&Path>, decision: &Decision<'_>, actor: &Actor, ref
     }
 }
 
-/// The run and the hold that an attempt is about.
+/// The run and hold that an attempt concerns.
 async fn subject(project: &Project, about: &Subject<'_>) -> Result<Option<(RunId, Option<HoldId>)>, Error> {
     let named = match about {
         Subject::Run(named) => select::run_or_ended(project.store(), named).await.map(|found| Some((found.row.run, None))),
@@ -122,13 +120,13 @@ async fn subject(project: &Project, about: &Subject<'_>) -> Result<Option<(RunId
         Subject::Project => Ok(None),
     };
     match named {
-        // A name that means nothing, or several things, is about the project.
+        // An unknown or ambiguous name is attributed to the project.
         Err(error) if is_about_the_name(&error) => Ok(None),
         named => named,
     }
 }
 
-/// Whether nothing is wrong but the name of what was meant.
+/// Whether only the given name is wrong.
 fn is_about_the_name(error: &Error) -> bool {
     matches!(
         error.code(),

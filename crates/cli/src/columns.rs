@@ -1,13 +1,13 @@
-//! How many columns of a terminal a text takes.
+//! The width of text in terminal columns.
 
 use unicode_width::UnicodeWidthChar;
 
-/// How many columns a text takes, at most: terminals that join several characters into one picture need less.
+/// The maximum width of a text. A terminal that joins several characters into one glyph needs less.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
 
-/// The beginning of a text that takes no more than so many columns.
+/// The longest prefix that fits into `most` columns.
 pub(crate) fn first(text: &str, most: usize) -> &str {
     let mut used = 0;
     let end = text.char_indices().find(|(_, character)| {
@@ -17,7 +17,7 @@ pub(crate) fn first(text: &str, most: usize) -> &str {
     &text[..end.map_or(text.len(), |(at, _)| at)]
 }
 
-/// The end of a text that takes no more than so many columns.
+/// The longest suffix that fits into `most` columns.
 pub(crate) fn last(text: &str, most: usize) -> &str {
     let mut used = 0;
     let start = text.char_indices().rev().take_while(|(_, character)| {
@@ -27,7 +27,7 @@ pub(crate) fn last(text: &str, most: usize) -> &str {
     &text[start.last().map_or(text.len(), |(at, _)| at)..]
 }
 
-/// A text in no more than so many columns; where something is left out, a sign says so.
+/// Truncates a text to `most` columns, and marks the truncation with "…".
 pub(crate) fn fitted(text: &str, most: usize) -> String {
     if columns(text) <= most {
         return text.to_owned();
@@ -38,8 +38,8 @@ pub(crate) fn fitted(text: &str, most: usize) -> String {
     }
 }
 
-/// A text as rows of no more than so many columns: broken between words where it can be, inside them where it must be. Lines keep what
-/// they are indented with, and an empty one stays.
+/// Wraps a text into rows of at most `most` columns, between words if possible. Lines keep their indentation, and empty lines are
+/// kept.
 pub(crate) fn folded(text: &str, most: usize) -> Vec<String> {
     text.lines().flat_map(|line| folded_line(&line.replace('\t', "    "), most.max(1))).collect()
 }
@@ -61,7 +61,7 @@ fn folded_line(line: &str, most: usize) -> Vec<String> {
         }
         while used + columns(rest) > most {
             let piece = first(rest, most - used);
-            // A character that is wider than the window has a row of its own all the same.
+            // A character wider than the window gets a row of its own.
             let end = if piece.is_empty() { rest.chars().next().map_or(0, char::len_utf8) } else { piece.len() };
             rows.last_mut().into_iter().for_each(|row| row.push_str(&rest[..end]));
             rest = &rest[end..];
@@ -77,10 +77,10 @@ fn folded_line(line: &str, most: usize) -> Vec<String> {
     rows
 }
 
-/// How many columns a character takes: none for what joins the one before it, two for wide scripts and pictures.
+/// The width of a character: 0 for combining characters, 2 for wide scripts and emoji.
 fn width_of(character: char) -> usize {
     match character {
-        // Asks for the wide form of the character before it, and some terminals give it.
+        // Requests the wide form of the previous character, which some terminals draw.
         '\u{fe0f}' => 1,
         _ => character.width().unwrap_or(0),
     }

@@ -1,5 +1,5 @@
-//! Completes runs, holds, options and tasks in a shell, from the project's database. A shell that asks for completions shows no errors,
-//! so every failure here means that there is nothing to suggest.
+//! Completes runs, holds, options and tasks in a shell, from the project's database. A shell shows no errors during completion, so
+//! a failure gives an empty list.
 
 use crate::open;
 use clap::ArgMatches;
@@ -16,10 +16,10 @@ use std::time::Duration;
 /// The variable through which a shell's completion script asks for completions.
 pub(crate) const VARIABLE: &str = "LOCKGATE_COMPLETE";
 
-/// How long a person who presses Tab waits at most, for example for a database server.
+/// How long completion may take, for example if the database server does not respond.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How many runs or holds are suggested at most.
+/// The maximum number of suggested runs or holds.
 const SUGGESTED: usize = 200;
 
 /// Suggests ids of runs, and the names of their workflows and features.
@@ -37,7 +37,7 @@ pub(crate) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
     starting_with(found, current)
 }
 
-/// Suggests open holds, with the revision that they have now.
+/// Suggests open holds with their current revision.
 pub(crate) fn holds(current: &OsStr) -> Vec<CompletionCandidate> {
     let listed = ask(async |project, _| Ok(project.inbox(SUGGESTED, None).await?.lines)).unwrap_or_default();
     let of = |line: lockgate::lists::HoldLine| {
@@ -47,7 +47,7 @@ pub(crate) fn holds(current: &OsStr) -> Vec<CompletionCandidate> {
     starting_with(listed.into_iter().map(of).collect(), current)
 }
 
-/// Suggests the options of the hold that the command line names.
+/// Suggests the options of the hold on the command line.
 pub(crate) fn options(current: &OsStr) -> Vec<CompletionCandidate> {
     let options = ask(async |project, given| {
         let Some(hold) = value(&given, "hold") else { return Ok(Vec::new()) };
@@ -58,7 +58,7 @@ pub(crate) fn options(current: &OsStr) -> Vec<CompletionCandidate> {
     starting_with(options.unwrap_or_default().into_iter().map(of).collect(), current)
 }
 
-/// Suggests the tasks and gates of the run that the command line names, or of the newest.
+/// Suggests the tasks and gates of the run on the command line, or of the newest run.
 pub(crate) fn tasks(current: &OsStr) -> Vec<CompletionCandidate> {
     let addresses = ask(async |project, given| {
         let run = value(&given, "run").unwrap_or_else(|| NEWEST.to_owned());
@@ -92,7 +92,7 @@ impl ValueCompleter for RunThenTask {
     }
 }
 
-/// Reads from the project that the command line is about, which gets the arguments typed so far.
+/// Reads from the project of the command line. `read` also gets the arguments typed so far.
 fn ask<T>(read: impl AsyncFnOnce(Project, ArgMatches) -> Result<T, Error>) -> Option<T> {
     let given = typed_so_far()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
@@ -109,7 +109,7 @@ fn ask<T>(read: impl AsyncFnOnce(Project, ArgMatches) -> Result<T, Error>) -> Op
     answer
 }
 
-/// The arguments that are on the command line already, which is incomplete.
+/// The arguments on the command line, which is still incomplete.
 fn typed_so_far() -> Option<ArgMatches> {
     let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     let mut given = crate::cli::definition().ignore_errors(true).try_get_matches_from(words).ok()?;
@@ -120,7 +120,7 @@ fn typed_so_far() -> Option<ArgMatches> {
     Some(given)
 }
 
-/// The value of an argument, where the command has it. `[RUN] TASK` counts as a run once there is a second value.
+/// The value of an argument, if the command has it. The first value of `[RUN] TASK` is a run only if a second one follows.
 fn value(given: &ArgMatches, name: &str) -> Option<String> {
     if let Ok(found) = given.try_get_one::<String>(name) {
         return found.cloned();
@@ -134,7 +134,7 @@ fn candidate(value: &str, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help((!help.is_empty()).then(|| help.into()))
 }
 
-/// The candidates that continue what was typed, each once.
+/// The distinct candidates that start with the typed text.
 fn starting_with(mut found: Vec<CompletionCandidate>, current: &OsStr) -> Vec<CompletionCandidate> {
     let typed = current.to_string_lossy().to_lowercase();
     let mut known = std::collections::HashSet::new();

@@ -1,4 +1,4 @@
-//! What a run continues with when the files of its definition have changed: as told, else as the person at the terminal says.
+//! Which definition a run continues with after its files have changed: `--changed` decides, or else the person at the terminal.
 
 use crate::error::CommandError;
 use crate::exit::Exit;
@@ -9,7 +9,7 @@ use lockgate_engine::run::Run;
 use lockgate_runner::driver::Halt;
 use lockgate_runner::start::Frozen;
 
-/// What a run goes on with whose files have changed.
+/// Which definition a run continues with after its files have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Changed {
     /// The definition that the run started with
@@ -29,20 +29,20 @@ impl From<Changed> for Choice {
 
 /// Whether a run continues.
 pub(crate) enum Continues {
-    /// It does; with what the files say now, where that was accepted.
+    /// It does. The new definition is given if it was accepted.
     With(Option<Box<Frozen>>),
-    /// It does not: a signal asked the program to stop while it asked, and it ends so.
+    /// It does not: a signal stopped the program during the question.
     Halted(Exit),
 }
 
-/// Finds out what a run continues with: as told, else as somebody at the terminal says, who may also be asked to stop by a signal.
+/// Chooses the definition that a run continues with: the given one, or the one that the person at the terminal chooses.
 pub(crate) async fn settle(
     run: &Run,
     difference: Difference,
-    told: Option<Changed>,
+    given: Option<Changed>,
     may_ask: Option<&Halt>,
 ) -> Result<Continues, CommandError> {
-    let mut choice = told.map(Choice::from);
+    let mut choice = given.map(Choice::from);
     if let (None, true, Some(halt)) = (choice, difference.can_be_accepted(), may_ask.filter(|_| print::is_interactive())) {
         choice = ask(&difference.describe(run), halt).await.map(Choice::from);
         if choice.is_none() && halt.is_halted() {
@@ -61,7 +61,7 @@ pub(crate) async fn settle(
 
 async fn ask(what: &str, halt: &Halt) -> Option<Changed> {
     print::say(what);
-    print::say("  1. Keep to what it began with\n  2. Accept the changes");
+    print::say("  1. Keep the original definition\n  2. Accept the changes");
     loop {
         match line_prompt::ask_unless_halted("Which? [1] ", halt).await.as_deref().map(str::trim) {
             None => return None,

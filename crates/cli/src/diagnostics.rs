@@ -1,4 +1,4 @@
-//! Problems of files for people: what is wrong, where, the place underlined, and what would mend it.
+//! Prints problems of files: the message, the location with the source underlined, and the fix.
 
 use crate::error::heading;
 use crate::print;
@@ -14,14 +14,14 @@ use miette::{
 use std::fmt;
 use std::sync::Arc;
 
-/// So many problems are shown: of more, the first would be scrolled out of sight.
+/// The maximum number of problems shown. With more, the first ones would scroll out of view.
 const MOST_SHOWN: usize = 20;
-/// Lines longer than this together are not drawn whole.
+/// Longer lines are shown as an excerpt.
 const LONGEST_LINE: usize = 600;
-/// So many characters of a long line are shown on either side of a place.
+/// The number of characters on each side of an excerpt.
 const EXCERPT: usize = 50;
 
-/// Tells the first problems of a file, or of the files of a folder, and how many there are.
+/// Prints the first problems of a file, or of the files of a directory, and the total.
 pub(crate) fn report(file: &WorkflowFile) {
     let chosen = chosen(&file.problems);
     let (own, others): (Vec<_>, Vec<_>) = file.problems.iter().zip(&chosen).partition(|(problem, _)| problem.file.is_none());
@@ -35,12 +35,11 @@ pub(crate) fn report(file: &WorkflowFile) {
     print::talk(&format!("{text}{}", rest(&name, &file.problems, &chosen)));
 }
 
-/// Tells a problem of any file.
 pub(crate) fn print_problem(name: &str, source: &str, problem: &Problem) {
     print::talk(&rendered(name, source, &[(problem, &true)]));
 }
 
-/// Which problems are shown: the first, errors before warnings, because an error may stand behind any number of these.
+/// Chooses the problems to show: errors before warnings, because an error may cause any number of warnings.
 fn chosen(problems: &[Problem]) -> Vec<bool> {
     let mut chosen = vec![false; problems.len()];
     let mut left = MOST_SHOWN;
@@ -55,7 +54,7 @@ fn chosen(problems: &[Problem]) -> Vec<bool> {
     chosen
 }
 
-/// The chosen problems of one file, and how many it has.
+/// The chosen problems of one file, and its total.
 fn rendered(name: &str, source: &str, problems: &[(&Problem, &bool)]) -> String {
     if problems.is_empty() {
         return String::new();
@@ -73,7 +72,7 @@ fn rendered(name: &str, source: &str, problems: &[(&Problem, &bool)]) -> String 
     text
 }
 
-/// How many problems are not shown, and where they are listed.
+/// How many problems are not shown, and the command that lists them.
 fn rest(name: &str, problems: &[Problem], chosen: &[bool]) -> String {
     let left: usize = problems.iter().zip(chosen).filter(|(_, chosen)| !**chosen).map(|(problem, _)| problem.weight()).sum();
     if left == 0 {
@@ -109,14 +108,14 @@ fn render(text: &mut String, problem: &Problem, source: &Arc<ShownSource>) {
     }
 }
 
-/// What is drawn of the place: the first lines repeat the code and the message, and the picture begins where the file is named. Colours
-/// have brackets too.
+/// The drawn source without its heading, which repeats the code and the message. Colours contain brackets too, so they are stripped
+/// before the search.
 fn picture(drawn: &str) -> impl Iterator<Item = &str> {
     let names_the_file = |line: &&str| anstream::adapter::strip_str(line).to_string().contains("─[");
     drawn.lines().skip_while(move |line| !names_the_file(line)).filter(|line| !line.trim().is_empty())
 }
 
-/// The text of a file with control characters made visible, and where each of its bytes went.
+/// The text of a file with control characters made visible, and a map from its original bytes to it.
 struct ShownSource {
     inner: NamedSource<String>,
     moved: Vec<(usize, usize)>,
@@ -131,7 +130,7 @@ impl ShownSource {
                 continue;
             }
             shown += &source[rest..at];
-            // A return before a line break is how some systems end lines.
+            // In a CRLF line break, the return is not shown.
             if !(character == '\r' && source[at + 1..].starts_with('\n')) {
                 shown += &sanitize::line(&source[at..at + character.len_utf8()]);
             }
@@ -142,13 +141,13 @@ impl ShownSource {
         Self { inner: NamedSource::new(name, shown), moved }
     }
 
-    fn place(&self, byte: usize) -> usize {
+    fn position(&self, byte: usize) -> usize {
         let before = self.moved.partition_point(|(from, _)| *from <= byte);
         let (from, to) = before.checked_sub(1).map_or((0, 0), |last| self.moved[last]);
         (to + (byte - from)).min(self.inner.inner().len())
     }
 
-    /// Whether the lines around a place are too long to be drawn whole.
+    /// Whether the lines around a span are too long to draw.
     fn has_long_lines(&self, span: &SourceSpan) -> bool {
         let text = self.inner.inner();
         let before = text[..span.offset()].rsplitn(3, '\n').take(2).map(str::len).max().unwrap_or(0);
@@ -156,7 +155,7 @@ impl ShownSource {
         before + after > LONGEST_LINE
     }
 
-    /// The part of a long line around a place, with the place underlined.
+    /// The part of a long line around a span, which is underlined.
     fn excerpt(&self, problem: &Problem, span: &SourceSpan) -> String {
         let text = self.inner.inner();
         let before: Vec<char> = text[..span.offset()].chars().rev().take_while(|c| *c != '\n').take(EXCERPT).collect();
@@ -174,8 +173,8 @@ impl ShownSource {
     }
 
     fn span(&self, problem: &Problem) -> SourceSpan {
-        let (start, end) = (self.place(problem.span.start), self.place(problem.span.end));
-        // Only the first line is underlined: a whole block drawn as a bracket says less.
+        let (start, end) = (self.position(problem.span.start), self.position(problem.span.end));
+        // Only the first line is underlined; a bracket around a whole block is harder to read.
         let line_end = self.inner.inner()[start..].find('\n').map_or(end, |length| start + length);
         let end = end.min(line_end).max(start);
         (start, end - start).into()

@@ -1,4 +1,4 @@
-//! A git change as text: what changed by how much, the files, and the patch in colours.
+//! Renders a git change: the totals, the files, and the patch in colour.
 
 use crate::columns;
 use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
@@ -9,18 +9,17 @@ use lockgate_engine::words::counted;
 /// How much of a change is shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    /// So many files.
     pub(crate) files: usize,
-    /// So many lines of the patch.
+    /// Lines of the patch.
     pub(crate) lines: usize,
-    /// So many columns of each line.
+    /// Columns of each line.
     pub(crate) columns: usize,
 }
 
-/// As much as is shown where other things are shown, too.
+/// The limit for a change that is shown among other things.
 pub(crate) const SHORT: Cut = Cut { files: 12, lines: 24, columns: usize::MAX };
 
-/// A change, or the beginning of it.
+/// The start of a change, up to a limit.
 pub(crate) fn cut(diff: &DiffView, indent: &str, cut: Cut) -> String {
     let mut text = format!("{indent}{}\n", headline(diff));
     let wide = cut.columns.saturating_sub(indent.len() + 2);
@@ -40,7 +39,6 @@ pub(crate) fn cut(diff: &DiffView, indent: &str, cut: Cut) -> String {
     text
 }
 
-/// All of a change.
 pub(crate) fn in_full(diff: &DiffView) -> String {
     let all = Cut { files: usize::MAX, lines: 0, columns: usize::MAX };
     let mut text = cut(diff, "", all);
@@ -51,7 +49,7 @@ pub(crate) fn in_full(diff: &DiffView) -> String {
     text
 }
 
-/// What it shows, by how much that changed, and what an answer is bound to.
+/// The title of a change, its totals, and the digest that an answer is bound to.
 fn headline(diff: &DiffView) -> String {
     let title = styled(STRONG, sanitize::line(&diff.title));
     if let Some(error) = &diff.error {
@@ -62,7 +60,7 @@ fn headline(diff: &DiffView) -> String {
     format!("{title}: {} ({})", diff.totals(), styled(FAINT, format_args!("digest {digest}{note}")))
 }
 
-/// A line of a patch. Its control characters are shown, not obeyed.
+/// A line of a patch with control characters made visible.
 fn coloured(line: &str, wide: usize) -> String {
     let shown = columns::fitted(&sanitize::line(&line.replace('\t', "    ")), wide);
     match line.as_bytes() {

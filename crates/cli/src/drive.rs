@@ -1,4 +1,4 @@
-//! Driving a run from the command line: until it ends, waits for somebody who is not here, or is stopped.
+//! Drives a run from the command line until it ends, is stopped, or waits for a person who is not at this terminal.
 
 mod asker;
 
@@ -18,21 +18,20 @@ use lockgate_engine::run::state::End;
 use lockgate_runner::driver::HoldTimer;
 use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Paused, fire_due, next_hold_timer};
 use lockgate_runner::runtime::{Clock as _, Runtime, SystemClock};
-use lockgate_store::Store;
 use std::pin::{Pin, pin};
 
-/// Makes ready to drive: signals are heard, and what tasks leave behind comes to this process. Must be called inside the runtime.
+/// Prepares this process to drive runs: it listens for signals and adopts orphaned task processes. Must be called inside the runtime.
 pub(crate) fn make_ready() -> Result<Halt, CommandError> {
     let halt = Halt::default();
     signals::listen(&halt)?;
     if let Err(error) = adopt_orphans() {
-        print::warn(format_args!("what tasks leave behind cannot be adopted: {error}"));
+        print::warn(format_args!("cannot adopt processes that tasks leave running: {error}"));
     }
     Ok(halt)
 }
 
-/// Drives a run until there is nothing more to do here, tells how it ended, and gives how the program ends. At a terminal the person is
-/// asked about each hold as soon as it opens, while everything else continues.
+/// Drives a run until nothing more can be done here, and reports how it ended. At a terminal, it asks about each hold as soon as it
+/// opens, while everything else continues.
 pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, json: bool) -> Result<Exit, CommandError> {
     let asks = !json && print::is_interactive();
     let mut asker = Asker::of(project, &driver);
@@ -48,12 +47,12 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             let error = CommandError::from(error);
             error.report();
             if error.exit() == Exit::Failed {
-                next_command("when that is mended, go on", &format!("lockgate resume {}", driver.run().id));
+                next_command("after fixing the cause, continue", &format!("lockgate resume {}", driver.run().id));
             }
             return Err(error.reported());
         }
         Ok(Paused::Ended) => {
-            let exit = ended(project.store(), driver.run()).await?;
+            let exit = ended(project, driver.run()).await?;
             worktrees::report(project.root(), driver.run());
             plan_summaries::print_summaries(project, driver.run()).await;
             exit
@@ -82,12 +81,12 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
     Ok(exit)
 }
 
-/// Asks about one hold after another until that is over.
+/// Asks about one hold after another.
 type Questions<'a> = Pin<Box<dyn Future<Output = Result<AskOutcome, CommandError>> + 'a>>;
 
-/// The questions that are being asked while a run is driven, and why that is over once it is.
+/// The prompt for open holds that runs alongside the driver, and its outcome.
 struct Asking<'a> {
-    /// None where no one is asked any more.
+    /// None once no one is asked any more.
     future: Option<Questions<'a>>,
     over: AskOutcome,
     error: Option<CommandError>,
@@ -104,13 +103,13 @@ impl Asking<'_> {
         self.future = None;
     }
 
-    /// Takes an open question off the terminal; gives why no one is asked any more.
+    /// Removes an open question from the terminal, and returns the outcome.
     fn close(self) -> (AskOutcome, Option<CommandError>) {
         (self.over, self.error)
     }
 }
 
-/// Drives and asks side by side. When all that is left to do is to answer, it stays for as long as there is someone to ask.
+/// Drives and asks concurrently. While only answers are missing, it stays as long as a person can be asked.
 async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) -> Result<Paused, DriveError> {
     let runtime = driver.runtime().clone();
     loop {
@@ -138,7 +137,7 @@ async fn drive_and_ask(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt
     }
 }
 
-/// Drives until there is nothing more to do. A person who presses Ctrl+C at a question stops the run as the signal does elsewhere.
+/// Drives until nothing more can be done. Ctrl+C at a question stops the run like the signal.
 async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) -> Result<Paused, DriveError> {
     let mut driving = pin!(driver.drive(halt));
     loop {
@@ -154,7 +153,7 @@ async fn drive_asked(driver: &mut Driver, asking: &mut Asking<'_>, halt: &Halt) 
     }
 }
 
-/// Ends when a deadline or reminder of an open hold is due; never where there is none.
+/// Completes when a deadline or reminder of an open hold is due; never if no timer is set.
 async fn next_timer(runtime: &Runtime, run: &Run) {
     match next_hold_timer(run) {
         Some(next) => runtime.clock.sleep_until(next, None).await,
@@ -162,28 +161,33 @@ async fn next_timer(runtime: &Runtime, run: &Run) {
     }
 }
 
-/// Tells how a run ended.
-pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, CommandError> {
+/// Reports how a run ended.
+pub(crate) async fn ended(project: &Project, run: &Run) -> Result<Exit, CommandError> {
     let status = run.status();
     let id = styled(STRONG, &run.id);
     match &run.end {
-        Some(End::Complete) => print::say(format_args!("run {id} is {}", styled(GOOD, "complete"))),
+        Some(End::Complete) => {
+            print::say(format_args!("run {id} is {}", styled(GOOD, "complete")));
+            if has_outputs(project, run) {
+                print::say(format_args!("  outputs: {}", sanitize::line(&run.output_dir)));
+            }
+        }
         Some(End::Failed(message)) => {
             print::say(format_args!("run {id} {}: {}", styled(ERROR, "failed"), hanging(message, "    ")));
-            // Of a pipeline it is asked whether it is mended, and where nobody can be asked this says so.
+            // A pipeline must be confirmed as fixed. Without a terminal, the flag does that.
             let fixed = if run.pipeline.is_some() { " --fixed" } else { "" };
-            next_command("mend it, then go on", &format!("lockgate resume {}{fixed}", run.id));
+            next_command("fix the cause, then continue", &format!("lockgate resume {}{fixed}", run.id));
             if let (true, Some(file)) = (is_fault_of_definition(run), run.files.first()) {
                 let new = run_command(&file.path, run.feature.as_deref());
                 let file = sanitize::line(&file.path);
                 print::say(format_args!(
-                    "  if {file} itself must be mended: this run keeps to what it began with, unless the changed file is accepted then"
+                    "  if you change {file}: the run keeps its original definition, unless you accept the changed file when you resume it"
                 ));
-                next_command("begin a new one", &sanitize::line(&new));
+                next_command("start a new run", &sanitize::line(&new));
             }
         }
         Some(End::Aborted) => {
-            let why = Aborted::of(store, run).await?.map(|aborted| aborted.words()).unwrap_or_default();
+            let why = Aborted::of(project.store(), run).await?.map(|aborted| aborted.words()).unwrap_or_default();
             print::say(format_args!("run {id} was {}{why}", styled(ERROR, "aborted")));
         }
         Some(End::Cancelled) => print::say(format_args!("run {id} was {}", styled(ERROR, "cancelled"))),
@@ -192,13 +196,19 @@ pub(crate) async fn ended(store: &dyn Store, run: &Run) -> Result<Exit, CommandE
     Ok(Exit::of(status))
 }
 
-/// Tells what a run waits for, and how to answer from somewhere else.
+/// Whether a run left something in its output directory.
+fn has_outputs(project: &Project, run: &Run) -> bool {
+    let dir = project.root().dir().join(&run.output_dir);
+    std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Reports the open holds of a run, and the commands that answer them.
 pub(crate) fn waiting(run: &Run) -> Exit {
     for hold in run.open_holds() {
         let view = HoldView::of(hold);
-        let place = view.phase.as_deref().map(|phase| format!(" in phase {}", sanitize::line(phase))).unwrap_or_default();
+        let location = view.phase.as_deref().map(|phase| format!(" in phase {}", sanitize::line(phase))).unwrap_or_default();
         let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
-        print::say(format_args!("run {} {} for a person: hold {name}{place}", run.id, styled(WARNING, "waits")));
+        print::say(format_args!("run {} {} for a person: hold {name}{location}", run.id, styled(WARNING, "waits")));
         let mut text = String::new();
         text.extend(sanitize::lines(view.question()).lines().map(|line| format!("    {line}\n")));
         let now = SystemClock.now();
@@ -211,18 +221,22 @@ pub(crate) fn waiting(run: &Run) -> Exit {
         }
     }
     if run.waits_for_review() {
-        print::say(format_args!("run {} {} for a review that lets it begin", run.id, styled(WARNING, "waits")));
+        print::say(format_args!(
+            "run {} {} for a review; it starts only after a review permits it",
+            run.id,
+            styled(WARNING, "waits")
+        ));
         next_command("file it", &format!("lockgate pipeline review {} --verdict ship --p0 0 --p1 0", run.id));
     }
-    next_command("look at it", &format!("lockgate why {}", run.id));
+    next_command("see details", &format!("lockgate why {}", run.id));
     Exit::Waiting
 }
 
-/// Tells that a run was stopped in the middle, and how to go on.
+/// Reports that a run was interrupted, and how to continue it.
 pub(crate) fn print_stopped(run: &Run) {
     print::say(format_args!("run {} was {}; its state is saved", styled(STRONG, &run.id), styled(WARNING, "interrupted")));
-    let on = if run.detached { "lockgate worker".to_owned() } else { format!("lockgate resume {}", run.id) };
-    next_command("go on", &on);
+    let command = if run.detached { "lockgate worker".to_owned() } else { format!("lockgate resume {}", run.id) };
+    next_command("continue", &command);
 }
 
 fn next_command(what: &str, command: &str) {

@@ -1,4 +1,4 @@
-//! A rehearsal for people: the path that was taken, step by step.
+//! Renders a dry run: the path taken, step by step.
 
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use lockgate::dry_run::unused_answers;
@@ -10,14 +10,13 @@ use lockgate_engine::words::counted;
 use lockgate_runner::dry_run::{DryRunHold, DryRunOutcome, DryRunReport, DryRunWork, Step, StepKind};
 use lockgate_runner::process::shell_text;
 
-/// So many files are named.
+/// The maximum number of files listed.
 const MOST_FILES: usize = 20;
 
-/// What would happen, as text.
 pub(crate) fn reported(result: &DryRunReport, workflow: &str, feature: Option<&str>) -> String {
     let about = feature.map(|feature| format!(" ({feature})")).unwrap_or_default();
     let name = sanitize::line(&format!("{workflow}{about}")).into_owned();
-    let mut text = format!("dry run of {}: nothing is done for real, and nothing is kept\n", styled(STRONG, name));
+    let mut text = format!("dry run of {}: nothing is executed or stored\n", styled(STRONG, name));
     for step in &result.steps {
         render_step(&mut text, step, &result.holds);
     }
@@ -50,7 +49,7 @@ fn render_step(text: &mut String, step: &Step, holds: &[DryRunHold]) {
         }
         StepKind::GapCheck => {
             let word = match step.outcome {
-                Some(DryRunOutcome::Whole) => styled(GOOD, "finds the work whole"),
+                Some(DryRunOutcome::Whole) => styled(GOOD, "finds no gaps"),
                 Some(DryRunOutcome::CountsAsWhole) => styled(WARNING, "counts as passed, as answered"),
                 Some(DryRunOutcome::Gaps(action)) => styled(WARNING, format_args!("finds gaps ({})", action.word())),
                 // These belong to steps of other kinds.
@@ -76,7 +75,7 @@ fn render_step(text: &mut String, step: &Step, holds: &[DryRunHold]) {
             line(text, format_args!("  {}{because}", styled(WARNING, "the checkpoint's condition cannot be evaluated")));
         }
         StepKind::Condition => {
-            line(text, format_args!("  checkpoint {}", styled(FAINT, "is passed over: its condition is not met")));
+            line(text, format_args!("  checkpoint {}", styled(FAINT, "is skipped: its condition is not met")));
         }
         StepKind::Hold => {
             if let Some(hold) = step.hold.and_then(|hold| holds.get(hold)) {
@@ -89,7 +88,7 @@ fn render_step(text: &mut String, step: &Step, holds: &[DryRunHold]) {
     }
 }
 
-/// A task or gate: what it would do, and what comes of it.
+/// A task or gate: its work and its outcome.
 fn work(text: &mut String, step: &Step, because: &str) {
     let address = sanitize::line(step.address.as_deref().unwrap_or_default()).into_owned();
     let name = if step.kind == StepKind::Gate { format!("gate {address}") } else { address };
@@ -104,15 +103,15 @@ fn work(text: &mut String, step: &Step, because: &str) {
     let result = match step.outcome {
         Some(DryRunOutcome::Omitted) => format!(" {}{because}", styled(FAINT, "is left out")),
         Some(DryRunOutcome::Failed) => format!("\n    {}{because}", styled(ERROR, "fails")),
-        Some(DryRunOutcome::Again) => format!("\n    {}{because}", styled(FAINT, "once more")),
+        Some(DryRunOutcome::Again) => format!("\n    {}{because}", styled(FAINT, "runs again")),
         Some(DryRunOutcome::FannedOut) => {
             let tasks: usize = step.detail.as_deref().and_then(|count| count.parse().ok()).unwrap_or_default();
             format!(" becomes {}", counted(tasks, "task"))
         }
         Some(DryRunOutcome::CountsAsDone) => format!(" {}", styled(WARNING, "counts as done, as answered")),
         Some(DryRunOutcome::CountsAsPassed) => format!(" {}", styled(WARNING, "counts as passed, as answered")),
-        Some(DryRunOutcome::Tolerated) => format!(" {}", styled(WARNING, "failed, and the run goes on without it")),
-        Some(DryRunOutcome::Stopped) => format!("\n    {}{because}", styled(FAINT, "is ended")),
+        Some(DryRunOutcome::Tolerated) => format!(" {}", styled(WARNING, "failed; the run continues without it")),
+        Some(DryRunOutcome::Stopped) => format!("\n    {}{because}", styled(FAINT, "is stopped")),
         Some(
             DryRunOutcome::Done
             | DryRunOutcome::Passed
@@ -136,7 +135,7 @@ fn work(text: &mut String, step: &Step, because: &str) {
     }
 }
 
-/// Names the shell of a command that is not the machine's own.
+/// Names the shell of a command, unless it is the default.
 fn with_shell(step: &Step) -> String {
     let own = shell_text(None);
     let other = step.shell.as_deref().filter(|shell| *shell != own);

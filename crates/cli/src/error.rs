@@ -5,6 +5,7 @@ use crate::print::{self, ERROR, HELP, styled};
 use anstyle::Style;
 use lockgate::Error;
 use lockgate::code::Code;
+use lockgate::human_time::localize;
 use lockgate::sanitize;
 use lockgate_engine::run::Refusal;
 use lockgate_engine::run::hash_chain::CommitError;
@@ -69,9 +70,10 @@ impl CommandError {
             return;
         }
         let code = self.error.code().text();
-        let mut text = format!("{} {}\n", heading(ERROR, "error", code), sanitize::lines(self.error.message()));
+        let mut text = format!("{} {}\n", heading(ERROR, "error", code), sanitize::lines(&localize(self.error.message())));
         for help in self.error.suggestions() {
-            let help = sanitize::lines(help);
+            let help = localize(help);
+            let help = sanitize::lines(&help);
             let mut lines = help.lines();
             text += &format!("{} {}\n", styled(HELP, "help:"), lines.next().unwrap_or_default());
             text.extend(lines.map(|line| format!("      {line}\n")));
@@ -113,8 +115,8 @@ const FLAGS: [(Code, &str); 7] = [
     (Code::ReasonRequired, "say why with --reason TEXT"),
     (Code::AgentNotConfigured, "name an agent with --agent COMMAND"),
     (Code::AttemptNotFound, "name one with --iteration N --attempt N"),
-    (Code::PipelineExists, "begin a new one with --new"),
-    (Code::WorkWouldBeLost, "remove it all the same with --force"),
+    (Code::PipelineExists, "start a new run with --new"),
+    (Code::WorkWouldBeLost, "remove it anyway with --force"),
 ];
 
 /// Implements `From` for the errors of the lower crates, so that `?` converts them.

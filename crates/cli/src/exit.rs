@@ -1,16 +1,16 @@
-//! How the program ends.
+//! The exit codes of the program.
 
 use lockgate::code::Code;
 use lockgate_engine::run::Status;
 use lockgate_runner::driver::HaltReason;
 use std::process::ExitCode;
 
-/// How the program ends; scripts rely on these numbers.
+/// An exit code. Scripts rely on the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The run is complete, or what was asked is done.
+    /// The run is complete, or the command succeeded.
     Done,
-    /// A task, gate or script failed; a check found something; the machine did not play along.
+    /// A task, gate or script failed; a check found a problem; the system or the database failed.
     Failed,
     /// A person ended the run.
     Aborted,
@@ -25,7 +25,6 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The number that the caller sees.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -38,7 +37,7 @@ impl Exit {
         }
     }
 
-    /// How driving a run ends the program, from where the run stands.
+    /// The exit code for the status of a driven run.
     pub(crate) fn of(status: Status) -> Self {
         match status {
             Status::Complete => Self::Done,
@@ -48,7 +47,6 @@ impl Exit {
         }
     }
 
-    /// How an error ends the program.
     pub(crate) fn of_error(code: Code) -> Self {
         match code {
             Code::AlreadyAnswered | Code::RetryPending => Self::Done,
@@ -137,7 +135,7 @@ impl Exit {
         }
     }
 
-    /// How the program ends that was asked to stop.
+    /// The exit code of a program that was asked to stop.
     pub(crate) fn halted(reason: Option<HaltReason>) -> Self {
         match reason {
             Some(HaltReason::Interrupt) => Self::Interrupted,

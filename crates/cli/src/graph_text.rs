@@ -1,4 +1,4 @@
-//! The drawing for a terminal: plain lines of at most 80 columns, as calm with fifty tasks as with five.
+//! Draws a workflow or run for the terminal in at most 80 columns. Similar tasks share a line, so fifty tasks stay readable.
 
 use crate::print::{FAINT, STRONG, styled};
 use crate::style::Styled as _;
@@ -6,16 +6,15 @@ use lockgate::graph::{CheckpointBox, Drawing, Mark, PhaseBox, TaskBox, truncate}
 use std::collections::BTreeMap;
 use unicode_width::UnicodeWidthStr;
 
-/// How wide the drawing is at most.
 const WIDTH: usize = 80;
-/// How wide the names of what a task needs may be before they are counted instead.
+/// Longer lists of needed tasks are abbreviated.
 const NEEDS: usize = 44;
-/// How many lines of a prompt are shown.
+/// The maximum number of lines of a prompt.
 const PROMPT: usize = 3;
-/// How wide the word for a state is.
+/// The width of a state's name.
 const WORD: usize = 11;
 
-/// Draws it. Without colour, every state is also told by its word.
+/// Draws a workflow or run. Without colour, every state is also named.
 pub(crate) fn draw(drawing: &Drawing, colour: bool) -> String {
     let mut text = String::new();
     let title = truncate(&drawing.title, WIDTH - WORD - 2);
@@ -58,7 +57,7 @@ fn phase_lines(text: &mut String, drawing: &Drawing, phase: &PhaseBox, rail: &st
         row(text, rail, group.2, &list(&names, needs.as_deref()), None, colour);
     }
     for gate in &phase.gates {
-        // One that belongs to a task comes after that one, not after all of them.
+        // A task gate follows its task, not all tasks.
         let task = gate.task.and_then(|task| phase.tasks.get(task)).map(|task| task.id.as_str());
         row(text, rail, gate.mark, &list(&[&gate.label], task), None, colour);
     }
@@ -88,7 +87,7 @@ fn sign_and_word(mark: Mark, colour: bool) -> String {
     if colour { mark.sign().to_string() } else { format!("{} {:<WORD$}", mark.sign(), mark.word()) }
 }
 
-/// Tasks that stand in the same layer, need the same and stand the same.
+/// Tasks in the same layer with the same needs and the same state.
 type Group = (usize, Vec<usize>, Option<Mark>);
 
 fn groups(tasks: &[TaskBox]) -> BTreeMap<Group, Vec<usize>> {
@@ -121,7 +120,7 @@ fn needs_words(phase: &PhaseBox, layer: usize, needs: &[usize]) -> Option<String
     Some(words)
 }
 
-/// Names with commas between them and what they need behind them, as words that a line can be broken between.
+/// Names separated by commas, followed by their needs, as words between which a line can break.
 fn list(names: &[&str], needs: Option<&str>) -> Vec<String> {
     let mut words: Vec<String> = names.iter().map(|name| format!("{name},")).collect();
     if let Some(last) = words.last_mut() {
@@ -136,7 +135,7 @@ fn list(names: &[&str], needs: Option<&str>) -> Vec<String> {
     words
 }
 
-/// One row, in as many lines as it needs, or at most as many as are allowed.
+/// A row, wrapped into as many lines as it needs or as are allowed.
 fn row(text: &mut String, rail: &str, mark: Option<Mark>, words: &[String], most_lines: Option<usize>, colour: bool) {
     let sign = mark.map_or_else(|| "·".to_owned(), |mark| sign_and_word(mark, colour));
     let indent = rail.width() + 2 + sign.width() + 1;

@@ -1,4 +1,4 @@
-//! Asking for the inputs of a workflow that were not given.
+//! Asks for the missing inputs of a workflow.
 
 use crate::error::CommandError;
 use crate::{line_prompt, print};
@@ -8,7 +8,7 @@ use lockgate_engine::spec::workflow::{Input, Workflow};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Completes the values that were given by those that the workflow declares, and asks for those that are missing.
+/// Fills in the defaults of the workflow's inputs, and asks for missing ones.
 pub(crate) fn complete(given: &mut BTreeMap<String, Value>, workflow: &Workflow, may_ask: bool) -> Result<(), CommandError> {
     let help = "give it with --var NAME=VALUE";
     for (name, input) in inputs::complete(given, workflow).map_err(|error| CommandError::from(error).help(help))? {
@@ -29,7 +29,7 @@ fn ask(name: &str, input: &Input) -> Result<Value, CommandError> {
         let question = format!("{}{}: ", sanitize::line(name), sanitize::line(&kind));
         let Some(line) = line_prompt::ask(&question)? else { return Err(missing(name, input).into()) };
         if line.trim().is_empty() {
-            print::say("a value is needed");
+            print::say("a value is required");
             continue;
         }
         match input.kind.read(&Value::String(line)) {

@@ -3,17 +3,18 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | `cli` | one file per command, with its arguments |
-//! | `open` | open the project that a command is about |
+//! | `open` | open the project of a command |
 //! | `authority` | who may use which command |
-//! | `definition`, `inputs`, `preset_arguments`, `pagination` | arguments and questions that several commands share |
-//! | `drive`, `background`, `signals` | drive a run from here; the process in the background; how it is stopped |
-//! | `progress`, `tree`, `live`, `notify` | what is reported while a run is driven: lines, the live tree, the bell |
+//! | `complete` | completions in a shell |
+//! | `run_argument`, `definition`, `inputs`, `preset_arguments`, `pagination` | arguments and questions that several commands share |
+//! | `drive`, `background`, `signals` | drive a run here or in the background, and stop it |
+//! | `progress`, `tree`, `live`, `notify` | the progress of a run: lines, the live tree, the bell |
 //! | `prompt`, `line_prompt` | ask a person at the terminal |
-//! | `run_text`, `graph_text`, `dry_run_text`, `pipeline`, `plan_summaries`, `worktrees`, `style` | what views of the library look like as text |
+//! | `run_text`, `graph_text`, `dry_run_text`, `pipeline`, `plan_summaries`, `worktrees`, `style` | the library's views as text |
 //! | `diagnostics` | problems of files, with the position underlined |
-//! | `print`, `columns`, `logging` | the only way out: data on stdout, talk and logs on stderr |
-//! | `exit`, `error` | how the program ends, and why it could not do what was asked |
-//! | [`mod@reference`] | the pages and pictures of `docs/` that follow from the code |
+//! | `print`, `columns`, `logging` | all output: data on stdout, messages and logs on stderr |
+//! | `exit`, `error` | exit codes and errors |
+//! | [`mod@reference`] | the pages and pictures of `docs/` that are generated from the code |
 
 mod authority;
 mod background;

@@ -1,4 +1,4 @@
-//! Questions that are answered with one typed line, before a run is under way.
+//! Questions that are answered with one typed line, outside the live display.
 
 use crate::error::CommandError;
 use crate::print;
@@ -6,18 +6,18 @@ use lockgate_runner::driver::Halt;
 use std::io::BufRead;
 use tokio::sync::oneshot;
 
-/// Asks, and gives the line that was typed; nothing when there is nobody to type one. Where signals are listened for, use
-/// [`ask_unless_halted`]: they would not end this.
+/// Asks, and returns the typed line; `None` at the end of input. If signals are caught, use [`ask_unless_halted`], because they do not
+/// interrupt this.
 pub(crate) fn ask(question: &str) -> Result<Option<String>, CommandError> {
     print::terminal(question);
     Ok(typed())
 }
 
-/// The same until a signal asks the program to stop; gives nothing then, too.
+/// Like [`ask`], but also returns `None` when a signal asks the program to stop.
 pub(crate) async fn ask_unless_halted(question: &str, halt: &Halt) -> Option<String> {
     print::terminal(question);
     let (sender, line) = oneshot::channel();
-    // Reading cannot be taken back, so a thread does it that ends with the process.
+    // A blocking read cannot be cancelled, so it happens on a thread that ends with the process.
     std::thread::spawn(move || drop(sender.send(typed())));
     tokio::select! {
         line = line => line.unwrap_or_default(),

@@ -1,83 +1,71 @@
-//! The live part of the terminal: the question that is open and the tree of what runs, drawn below what happened and redrawn as they change.
+//! The live display: the open question and the tree of running tasks, drawn below the record of past events and redrawn as they
+//! change.
 //!
-//! It is drawn below an empty row, the anchor. Without a question the cursor stays in the anchor, so redrawing needs no knowledge of
-//! what is on the screen: whatever a window that changed its size has done to the rows below the cursor, they are cleared and drawn
-//! again. While a question is open the cursor is where the person types, and goes back to the anchor first (`frame`). What happened is
-//! printed in the place of the rows, so at the end the terminal holds that alone.
+//! It is drawn below an empty row, the anchor. Without a question the cursor stays in the anchor, so a redraw does not depend on the
+//! rows on the screen: however a resized window has rearranged the rows below the cursor, they are cleared and drawn again. While a
+//! question is open, the cursor is in the input row and first returns to the anchor (`frame`). The record is printed over the rows, so
+//! that in the end only the record remains.
 
+mod drawing;
 mod frame;
 mod suspend;
 
+pub(crate) use drawing::composed;
 pub(crate) use frame::{Cursor, Frame};
 pub(crate) use suspend::{stop, stop_with_others, suspension};
 
-use frame::{ERASED, Reflow};
+use drawing::{clear, coloured, draw, paint, put};
 
-use crate::print;
 use crate::tree::{Size, Tree};
-use anstream::adapter::strip_str;
 use lockgate_engine::id::{HoldId, RunId, StepKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::notifications::{Kind, Notification, StepOutcome};
-use lockgate_runner::runtime::{Clock, SystemClock};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::termios;
 use std::collections::HashMap;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
 
-/// How long there is at least between two drawings.
-const BETWEEN_DRAWINGS: Duration = Duration::from_millis(100);
-
-/// How often times are told anew.
-const TICK: Duration = Duration::from_secs(1);
-
-/// The longest part of a line that is kept, in bytes; no window is wider.
+/// The longest part of a line that is stored, in bytes; no window is wider.
 const LONGEST_LINE: usize = 1024;
 
-/// What is drawn, and what is on the screen.
 static SCREEN: Mutex<Screen> = Mutex::new(Screen::new());
 
-/// Whether there is a live part at all, asked for every line that a task prints.
+/// Whether the live display is active. It is read for every line of task output.
 static IS_LIVE: AtomicBool = AtomicBool::new(false);
 
-/// Whether something has changed since the last drawing.
 static HAS_CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// Wakes whoever draws.
+/// Wakes the painter.
 static CHANGED: Notify = Notify::const_new();
 
-/// What a person is asked, drawn above the tree. It is made anew for every drawing, so it fits the window as that is then.
+/// A question that is drawn above the tree. It is rendered for every drawing, so it always fits the window.
 pub(crate) trait Question: Send + Sync {
-    /// The rows of the question in a window of so many columns, the last of them where the person types. It takes no more than `most`
-    /// rows, and leaves `reserved` of them to the tree where the whole question is in sight all the same, or is cut off anyway.
+    /// The rows of the question in a window of this width; the last one is the input row. It takes at most `most` rows, and leaves
+    /// `reserved` of them to the tree if the question fits anyway or is truncated anyway.
     fn frame(&self, now: Timestamp, columns: usize, most: usize, reserved: usize) -> Frame;
 
-    /// The hold that is asked about: the tree need not name it.
+    /// The hold of the question, which the tree need not name.
     fn hold(&self) -> Option<&HoldId>;
 }
 
 struct Screen {
     tree: Option<Tree>,
     question: Option<Arc<dyn Question>>,
-    /// The last line of each step that runs, by its address.
+    /// The last output line of each running step, by address.
     lines: Option<HashMap<String, String>>,
-    /// What happened and is not printed yet.
+    /// Past events that are not printed yet.
     record: String,
-    /// What is on the screen.
+    /// The frame on the screen.
     drawn: Option<Frame>,
     size: Option<Size>,
-    /// How many have asked that nothing be drawn.
+    /// How many callers have hidden the live display.
     hidden: usize,
-    /// How many take keys from the terminal, and so must put it in order before this process stops.
+    /// How many callers read keys, and must restore the terminal before this process stops.
     taken: usize,
-    /// Whether another program has the terminal, so that everything else is printed after it.
+    /// Whether another program uses the terminal, so that output is printed after it.
     held_back: bool,
     /// Whether the terminal is gone.
     gone: bool,
@@ -104,13 +92,13 @@ fn screen() -> MutexGuard<'static, Screen> {
     SCREEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the talk goes to a terminal that a cursor can be moved on.
+/// Whether stderr is a terminal with a movable cursor.
 pub(crate) fn possible() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     std::io::stderr().is_terminal() && !dumb
 }
 
-/// A live part; it vanishes when this is dropped.
+/// The live display; it disappears when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Live {
     painting: AbortHandle,
@@ -118,7 +106,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Begins a live part, where there is a terminal for it. Must be called inside the runtime.
+    /// Starts the live display if the terminal supports it. Must be called inside the runtime.
     pub(crate) fn begin() -> Option<Self> {
         if !possible() {
             return None;
@@ -130,16 +118,16 @@ impl Live {
         Some(Self { painting, suspending })
     }
 
-    /// Takes in what happened, and what is to be told about it.
-    pub(crate) fn heard(&self, run: &Run, notifications: &[Notification<'_>], told: &str) {
+    /// Updates the display with events, and adds their text to the record.
+    pub(crate) fn heard(&self, run: &Run, notifications: &[Notification<'_>], text: &str) {
         let mut screen = screen();
-        screen.record += told;
+        screen.record += text;
         match &mut screen.tree {
             Some(tree) => tree.heard(run, notifications),
             none => *none = Some(Tree::of(run, true)),
         }
         for notification in notifications {
-            // A new attempt has printed nothing yet, and no one needs the last line of a task that is done.
+            // A new attempt has no output yet, and the last line of a finished task is of no interest.
             if let Kind::StepStarted { step, .. } | Kind::StepEnded { step, outcome: StepOutcome::Done { .. }, .. } =
                 &notification.kind
             {
@@ -149,7 +137,7 @@ impl Live {
         changed();
     }
 
-    /// Takes in a run that somebody else drives, or nobody.
+    /// Shows a run that another process or no process drives.
     pub(crate) fn watch(&self, run: &Run, driven: bool) {
         let mut screen = screen();
         match &mut screen.tree {
@@ -159,14 +147,14 @@ impl Live {
         changed();
     }
 
-    /// Takes in what happened before, for the moments that the state of the run does not keep.
+    /// Replays earlier events for the times that the state of the run does not contain.
     pub(crate) fn recall(&self, run: &Run, notifications: &[Notification<'_>]) {
         if let Some(tree) = &mut screen().tree {
             tree.recall(run, notifications);
         }
     }
 
-    /// The steps that run, with the attempt that does.
+    /// The running steps and their attempts.
     pub(crate) fn running(&self) -> Vec<(StepKey, u32)> {
         screen().tree.iter().flat_map(|tree| tree.running()).map(|(key, attempt)| (key.clone(), attempt)).collect()
     }
@@ -180,7 +168,7 @@ impl Drop for Live {
     }
 }
 
-/// Takes in that what runs is being ended.
+/// Shows that the running tasks are being stopped.
 pub(crate) fn ending() {
     if let Some(tree) = &mut screen().tree {
         tree.set_ending();
@@ -188,7 +176,7 @@ pub(crate) fn ending() {
     changed();
 }
 
-/// Ends the live part: what happened is all that stays on the screen.
+/// Ends the live display. Only the record stays on the screen.
 pub(crate) fn end() {
     let mut screen = screen();
     clear(&mut screen);
@@ -196,17 +184,17 @@ pub(crate) fn end() {
     IS_LIVE.store(false, Ordering::Relaxed);
 }
 
-/// A person is being asked while this is there.
+/// A question is on the screen until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Asking(());
 
-/// Makes room for a question above the tree, or alone where there is no tree.
+/// Opens a question above the tree, or without a tree.
 pub(crate) fn ask() -> Asking {
     Asking(())
 }
 
 impl Asking {
-    /// Shows the question as it is now.
+    /// Shows the current state of the question.
     pub(crate) fn show(&self, question: Arc<dyn Question>) {
         let mut screen = screen();
         screen.question = Some(question);
@@ -218,19 +206,19 @@ impl Drop for Asking {
     fn drop(&mut self) {
         let mut screen = screen();
         screen.question = None;
-        // Not left to the next drawing: nothing may come after the question while it is still there.
+        // Not left to the next drawing: nothing may be printed below the question.
         clear(&mut screen);
         changed();
     }
 }
 
-/// Takes note that somebody takes keys from the terminal until what this gives is dropped.
+/// Records that the caller reads keys from the terminal until the guard is dropped.
 pub(crate) fn take_keys() -> KeysTaken {
     screen().taken += 1;
     KeysTaken(())
 }
 
-/// Keys are taken from the terminal while this is there.
+/// Keys are read from the terminal until this is dropped.
 #[derive(Debug)]
 pub(crate) struct KeysTaken(());
 
@@ -241,13 +229,13 @@ impl Drop for KeysTaken {
     }
 }
 
-/// Nothing is drawn while this is there; then everything is drawn again.
+/// The live display is hidden until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hidden {
     holds_back: bool,
 }
 
-/// Takes the live part off the screen, for as long as what this gives is there.
+/// Hides the live display until the guard is dropped.
 pub(crate) fn hide() -> Hidden {
     let mut screen = screen();
     clear(&mut screen);
@@ -255,7 +243,7 @@ pub(crate) fn hide() -> Hidden {
     Hidden { holds_back: false }
 }
 
-/// The same, and what is printed meanwhile is kept until then: another program has the terminal, while the run continues.
+/// Hides the live display and delays output, because another program uses the terminal while the run continues.
 pub(crate) fn hold_back() -> Hidden {
     let mut screen = screen();
     clear(&mut screen);
@@ -272,7 +260,7 @@ impl Drop for Hidden {
             screen.held_back = false;
         }
         draw(&mut screen);
-        // Without a live part there is no later drawing that would print it.
+        // Without a live display, no later drawing would print the record.
         if !IS_LIVE.load(Ordering::Relaxed) && screen.question.is_none() {
             clear(&mut screen);
         }
@@ -280,7 +268,7 @@ impl Drop for Hidden {
     }
 }
 
-/// Keeps the last line that a step of the run that is shown printed. Secrets are masked in it already.
+/// Stores the last output line of a step, in which secrets are already masked.
 pub(crate) fn line(run: &RunId, address: &str, line: &str) {
     if !IS_LIVE.load(Ordering::Relaxed) || line.trim().is_empty() {
         return;
@@ -310,8 +298,8 @@ fn changed() {
     }
 }
 
-/// Writes text to where talk goes: above the live part, where there is one, and after a program that has the terminal. Gives
-/// whether it could be written.
+/// Writes text to stderr: above the live display, and after another program that uses the terminal. Returns whether it could be
+/// written.
 pub(crate) fn write_above(text: &str) -> bool {
     let mut screen = screen();
     if screen.held_back || screen.drawn.is_some() {
@@ -324,179 +312,7 @@ pub(crate) fn write_above(text: &str) -> bool {
     put(&mut screen, &text)
 }
 
-/// Writes text as it is, wherever the cursor is: what belongs to a question, and sequences that show no text.
+/// Writes text at the cursor: the parts of a question, and sequences that show no text.
 pub(crate) fn write_now(text: &str) {
     put(&mut screen(), text);
-}
-
-fn put(screen: &mut Screen, text: &str) -> bool {
-    let mut out = std::io::stderr().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    screen.gone |= written.as_ref().is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock);
-    written.is_ok()
-}
-
-/// Takes the rows off the screen, and prints what happened before that was not printed.
-fn clear(screen: &mut Screen) {
-    let erased = erased(screen);
-    screen.drawn = None;
-    let record = std::mem::take(&mut screen.record);
-    if !erased.is_empty() || !record.is_empty() {
-        put(screen, &format!("{erased}{}", coloured(&record)));
-    }
-}
-
-/// What takes the rows off the screen and leaves the cursor in the anchor, whatever size the window has now.
-fn erased(screen: &Screen) -> String {
-    let Some(drawn) = &screen.drawn else { return String::new() };
-    if !possible() {
-        return String::from("\n");
-    }
-    let size = window();
-    let home = match screen.size {
-        Some(before) if size.columns < before.columns => {
-            drawn.home_in(size.columns, Reflow::of(&|name: &str| std::env::var(name).ok()))
-        }
-        Some(_) | None => drawn.home(),
-    };
-    format!("{home}{ERASED}")
-}
-
-/// A text with its styles, or without where there is to be no colour.
-fn coloured(text: &str) -> String {
-    if print::stderr_has_colour() { text.to_owned() } else { strip_str(text).to_string() }
-}
-
-/// Draws when something has changed or a second has passed, but not too often.
-async fn paint() {
-    let resized = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::window_change());
-    let Ok(mut resized) = resized else { return };
-    loop {
-        let at_once = tokio::select! {
-            () = CHANGED.notified() => false,
-            () = tokio::time::sleep(TICK) => false,
-            _ = resized.recv() => true,
-        };
-        draw_changes();
-        if !at_once {
-            let next = Instant::now() + BETWEEN_DRAWINGS;
-            tokio::select! {
-                () = tokio::time::sleep_until(next) => {}
-                _ = resized.recv() => draw_changes(),
-            }
-        }
-    }
-}
-
-fn draw_changes() {
-    HAS_CHANGED.store(false, Ordering::Relaxed);
-    draw(&mut screen());
-}
-
-/// Draws what has changed.
-fn draw(screen: &mut Screen) {
-    if screen.hidden > 0 || screen.gone {
-        return;
-    }
-    let is_live = IS_LIVE.load(Ordering::Relaxed);
-    // Whoever has stopped the output with Ctrl+S has not stopped the run. It is drawn when the terminal takes output again.
-    if is_live && !takes_output() {
-        changed();
-        return;
-    }
-    // A job in the background must not draw over what its shell shows; what happened is told all the same.
-    if (screen.tree.is_none() && screen.question.is_none()) || !in_foreground() {
-        clear(screen);
-        return;
-    }
-    if !possible() {
-        draw_plainly(screen);
-        return;
-    }
-    let size = window();
-    let lines = &screen.lines;
-    // Colours would only be shown as the signs that they consist of.
-    let line_of = |address: &str| lines.as_ref()?.get(address).map(|line| strip_str(line).to_string());
-    let mut frame = composed(screen.question.as_deref(), screen.tree.as_ref(), SystemClock.now(), size, &line_of);
-    frame.rows.iter_mut().for_each(|row| *row = coloured(row));
-    if frame.rows.is_empty() {
-        clear(screen);
-        return;
-    }
-    let same_window = screen.size == Some(size);
-    let text = match &screen.drawn {
-        Some(drawn) if same_window && screen.record.is_empty() && *drawn == frame => return,
-        Some(drawn) if same_window && screen.record.is_empty() => drawn.redrawn(&frame),
-        Some(_) | None => format!("{}{}{}", erased(screen), coloured(&screen.record), frame.drawn()),
-    };
-    screen.record.clear();
-    (screen.drawn, screen.size) = (Some(frame), Some(size));
-    put(screen, &text);
-}
-
-/// Shows a question on a terminal whose cursor cannot be moved: all of it when something changes, and only what is typed otherwise.
-fn draw_plainly(screen: &mut Screen) {
-    let Some(question) = &screen.question else {
-        clear(screen);
-        return;
-    };
-    let mut frame = question.frame(SystemClock.now(), window().columns, usize::MAX, 0);
-    frame.rows.iter_mut().for_each(|row| *row = coloured(row));
-    let Some((typed, above)) = frame.rows.split_last() else { return };
-    let is_known = screen.drawn.as_ref().is_some_and(|drawn| drawn.rows.split_last().is_some_and(|(_, known)| known == above));
-    let text = match (is_known, screen.record.is_empty()) {
-        (true, true) if screen.drawn.as_ref() == Some(&frame) => return,
-        (true, true) => format!("\r\x1b[K{typed}"),
-        (true, false) => format!("{}{}{typed}", erased(screen), coloured(&screen.record)),
-        (false, _) => format!("{}{}{}", erased(screen), coloured(&screen.record), frame.rows.join("\n")),
-    };
-    screen.record.clear();
-    screen.drawn = Some(frame);
-    put(screen, &text);
-}
-
-/// The question and below it as much of the tree as fits. Where there is no question, the tree.
-pub(crate) fn composed(
-    question: Option<&dyn Question>,
-    tree: Option<&Tree>,
-    now: Timestamp,
-    size: Size,
-    line_of: &dyn Fn(&str) -> Option<String>,
-) -> Frame {
-    let asked = question.and_then(|question| question.hold());
-    let of_tree = |most: usize| tree.map_or_else(Vec::new, |tree| tree.rows_in(now, size.columns, most, asked, line_of));
-    let Some(question) = question else { return Frame::of(of_tree(size.most_rows())) };
-    // One row is the anchor, and one stands empty between the question and the tree.
-    let most = size.rows.saturating_sub(1).max(1);
-    let reserved = match of_tree(size.most_rows()).len().min(size.rows / 4) {
-        0 => 0,
-        rows => rows + 1,
-    };
-    let mut frame = question.frame(now, size.columns, most, reserved);
-    let tree = of_tree(most.saturating_sub(frame.rows.len() + 1).min(size.most_rows()));
-    if !tree.is_empty() {
-        frame.rows.push(String::new());
-        frame.rows.extend(tree);
-    }
-    frame
-}
-
-/// Whether the terminal takes what is written to it at once.
-fn takes_output() -> bool {
-    let stderr = std::io::stderr();
-    let mut asked = [PollFd::new(&stderr, PollFlags::OUT)];
-    poll(&mut asked, Some(&Timespec::default())).map_or(true, |_| !asked[0].revents().is_empty())
-}
-
-/// Whether the terminal is ours to draw on; one that has no foreground is.
-fn in_foreground() -> bool {
-    termios::tcgetpgrp(std::io::stderr()).map_or(true, |group| group == rustix::process::getpgrp())
-}
-
-/// How large the window is that the talk goes to.
-pub(crate) fn window() -> Size {
-    let size = termios::tcgetwinsize(std::io::stderr());
-    let (columns, rows) = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-    // A terminal that does not say how large it is.
-    Size { columns: if columns == 0 { 80 } else { columns }, rows: if rows == 0 { 24 } else { rows } }
 }

@@ -1,7 +1,7 @@
-//! What Lockgate logs about its own work, on request: `-v`, or a filter in [`VARIABLE`].
+//! Logs of Lockgate's own work, on request: `-v`, or a filter in [`VARIABLE`].
 //!
-//! Without either no subscriber is installed, and a log statement costs one comparison. Log lines go out through [`print`], so that they
-//! appear above the live tree and after a question that has the terminal.
+//! Without either, no subscriber is installed, and a log statement costs one comparison. Log lines are written through [`print`], so
+//! that they appear above the live tree and after an open question.
 
 use crate::error::CommandError;
 use crate::print::{self, ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
@@ -18,10 +18,10 @@ use tracing_subscriber::fmt::format::{DefaultFields, FormatEvent, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatFields, FormattedFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The environment variable that says what is logged.
+/// The environment variable with the log filter.
 pub(crate) const VARIABLE: &str = "LOCKGATE_LOG";
 
-/// Starts logging, if the environment or the command line asks for it.
+/// Starts logging if the environment or the command line requests it.
 pub(crate) fn start(verbose: u8) -> Result<(), CommandError> {
     let Some(filter) = filter(verbose)? else { return Ok(()) };
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(AboveTheTree).event_format(OneLine).finish();
@@ -29,7 +29,7 @@ pub(crate) fn start(verbose: u8) -> Result<(), CommandError> {
         .map_err(|error| CommandError::new(Code::StartupFailed, format!("logging cannot start: {error}")))
 }
 
-/// What is logged: the variable wins over the flag; nothing where neither is given.
+/// The log filter: the variable takes precedence over the flag.
 fn filter(verbose: u8) -> Result<Option<EnvFilter>, CommandError> {
     match std::env::var(VARIABLE) {
         Ok(text) if !text.trim().is_empty() => read(text.trim()).map(Some),
@@ -49,8 +49,8 @@ fn level(verbose: u8) -> Option<LevelFilter> {
     }
 }
 
-/// Reads a filter. Two slips that [`EnvFilter`] takes for something else are refused: a level that is missing, which it reads as `trace`, and
-/// one that is misspelled, which it reads as the name of a module.
+/// Parses a filter. Two mistakes that [`EnvFilter`] accepts are refused: a missing level, which it reads as `trace`, and a misspelled
+/// level, which it reads as a module.
 fn read(text: &str) -> Result<EnvFilter, CommandError> {
     let has_spans = text.contains('[');
     for part in text.split(',').map(str::trim).filter(|_| !has_spans) {
@@ -72,7 +72,7 @@ fn unusable(why: &str) -> CommandError {
     )
 }
 
-/// Writes log lines where everything else for people goes.
+/// Writes log lines to stderr, above the live tree.
 struct AboveTheTree;
 
 impl MakeWriter<'_> for AboveTheTree {
@@ -84,7 +84,7 @@ impl MakeWriter<'_> for AboveTheTree {
 }
 
 impl io::Write for AboveTheTree {
-    /// Is given each event in one piece.
+    /// Receives each event in one piece.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         print::talk(&String::from_utf8_lossy(line));
         Ok(line.len())
@@ -95,8 +95,7 @@ impl io::Write for AboveTheTree {
     }
 }
 
-/// One event as one line: time, level, spans, module, message and fields. Paths, names and error texts may hold anything, so everything that comes
-/// from outside is sanitized.
+/// One line per event: time, level, spans, module, message and fields. All external text is sanitized.
 struct OneLine;
 
 impl<S> FormatEvent<S, DefaultFields> for OneLine

@@ -1,6 +1,6 @@
 //! The program `lockgate`.
 
-/// Commits are made on one thread and let go of on another, where the system's allocator makes threads wait for each other.
+/// Commits are allocated on one thread and freed on another, where the system allocator has contention.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

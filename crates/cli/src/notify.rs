@@ -1,4 +1,4 @@
-//! Tells somebody who looks elsewhere that a question waits: the terminal's bell, or a notice of the desktop.
+//! Announces open holds with the terminal bell or a desktop notification.
 
 use crate::live;
 use lockgate::phrases::first_line;
@@ -9,13 +9,13 @@ use lockgate_runner::config::Notify;
 use lockgate_runner::notifications::Notification;
 use std::process::{Command, Stdio};
 
-/// The longest text of a notice, in characters.
+/// The maximum length of a notification, in characters.
 const LONGEST: usize = 160;
 
-/// Tells of the holds that opened, or opened again, and still wait.
+/// Announces holds that were opened or reopened and still wait.
 pub(crate) fn of_new_holds(notify: Notify, run: &Run, notifications: &[Notification<'_>]) {
     let new = notifications.iter().filter_map(|notification| notification.opened_hold());
-    // One is enough, however many there are; and none where an answer was there in advance.
+    // One notification is enough for all of them. A hold with a preset answer needs none.
     let open = new.filter_map(|hold| run.holds.get(hold)).find(|hold| hold.state == HoldState::Open);
     if let Some(hold) = open {
         send(notify, &text(run, hold));
@@ -24,7 +24,7 @@ pub(crate) fn of_new_holds(notify: Notify, run: &Run, notifications: &[Notificat
 
 fn text(run: &Run, hold: &Hold) -> String {
     let text = format!("{} waits: {}", run.workflow.name, first_line(&hold.prompt));
-    // A semicolon would end the text where it is part of a sequence.
+    // A semicolon would end the text inside an escape sequence.
     sanitize::line(&text).chars().take(LONGEST).map(|character| if character == ';' { ',' } else { character }).collect()
 }
 
@@ -45,9 +45,9 @@ fn ring() {
     live::write_now("\x07");
 }
 
-/// What makes a terminal show a notice, where it is known to.
+/// The escape sequence for a notification, if the terminal is known to support one.
 fn sequence(environment: &dyn Fn(&str) -> String, text: &str) -> Option<String> {
-    // What runs between the program and the terminal lets no such thing through.
+    // Terminal multiplexers do not pass such sequences on.
     if !environment("TMUX").is_empty() || environment("TERM").starts_with("screen") || environment("TERM").starts_with("tmux") {
         return None;
     }
@@ -63,14 +63,14 @@ fn has_desktop(environment: &dyn Fn(&str) -> String) -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| !environment(name).is_empty())
 }
 
-/// Starts the desktop's own program; gives whether there is one.
+/// Starts `notify-send`, and returns whether it exists.
 fn notify_send(text: &str) -> bool {
     let mut command = Command::new("notify-send");
     command.args(["--app-name=Lockgate", "--", "Lockgate", text]);
     let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     match started {
         Ok(mut child) => {
-            // Somebody must take note of its end, and nobody has to wait for it.
+            // The child must be reaped, but nothing has to wait for it.
             std::thread::spawn(move || child.wait());
             true
         }
@@ -82,7 +82,7 @@ fn notify_send(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn made(set: &[(&str, &str)]) -> Option<String> {
+    fn sequence_with(set: &[(&str, &str)]) -> Option<String> {
         let environment =
             |name: &str| set.iter().find(|(known, _)| *known == name).map_or_else(String::new, |(_, value)| (*value).to_owned());
         sequence(&environment, "flow waits: Go on?")
@@ -92,16 +92,16 @@ mod tests {
     fn each_terminal_gets_its_own_notification_sequence() {
         let short = Some("\x1b]9;Lockgate: flow waits: Go on?\x1b\\".to_owned());
         let titled = Some("\x1b]777;notify;Lockgate;flow waits: Go on?\x1b\\".to_owned());
-        assert_eq!(made(&[("TERM_PROGRAM", "iTerm.app"), ("TERM", "xterm-256color")]), short);
-        assert_eq!(made(&[("TERM", "xterm-kitty")]), short);
-        assert_eq!(made(&[("TERM", "foot")]), titled);
-        assert_eq!(made(&[("TERM", "xterm-256color"), ("VTE_VERSION", "7600")]), titled);
+        assert_eq!(sequence_with(&[("TERM_PROGRAM", "iTerm.app"), ("TERM", "xterm-256color")]), short);
+        assert_eq!(sequence_with(&[("TERM", "xterm-kitty")]), short);
+        assert_eq!(sequence_with(&[("TERM", "foot")]), titled);
+        assert_eq!(sequence_with(&[("TERM", "xterm-256color"), ("VTE_VERSION", "7600")]), titled);
     }
 
     #[test]
     fn an_unknown_terminal_gets_no_sequence() {
-        assert_eq!(made(&[("TERM", "xterm-256color")]), None);
-        assert_eq!(made(&[("TERM", "tmux-256color"), ("TERM_PROGRAM", "WezTerm")]), None);
-        assert_eq!(made(&[("TMUX", "/run/tmux"), ("TERM", "xterm-kitty")]), None);
+        assert_eq!(sequence_with(&[("TERM", "xterm-256color")]), None);
+        assert_eq!(sequence_with(&[("TERM", "tmux-256color"), ("TERM_PROGRAM", "WezTerm")]), None);
+        assert_eq!(sequence_with(&[("TMUX", "/run/tmux"), ("TERM", "xterm-kitty")]), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The project that a command is about, opened as the command line asks for it.
+//! Opens the project of a command.
 
 use crate::error::CommandError;
 use crate::{live, print};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 pub(crate) use lockgate::project::Project;
 
-/// After how long a person is told why the program has not ended yet.
+/// The time after which a message explains why the program has not exited yet.
 const SLOW: Duration = Duration::from_secs(2);
 
 /// Opens the project that a directory belongs to.
@@ -22,7 +22,7 @@ pub(crate) fn open(root: Option<&Path>) -> Result<Project, CommandError> {
     find(root, options())
 }
 
-/// Opens the project that a directory belongs to for a command that only reads: also on a disk that is full or read-only.
+/// Opens the project that a directory belongs to for reading, which also works on a full or read-only disk.
 pub(crate) fn open_read_only(root: Option<&Path>) -> Result<Project, CommandError> {
     find(root, Options { read_only: true, ..options() })
 }
@@ -44,7 +44,7 @@ pub(crate) fn open_or_create(root: Option<&Path>) -> Result<Project, CommandErro
     Ok(project)
 }
 
-/// Those that deliver the notices of the projects that this process opened.
+/// The couriers of all projects that this process has opened.
 static COURIERS: Mutex<Vec<Arc<Courier>>> = Mutex::new(Vec::new());
 
 fn remember_courier(project: &Project) {
@@ -52,7 +52,7 @@ fn remember_courier(project: &Project) {
     COURIERS.lock().unwrap_or_else(PoisonError::into_inner).extend(courier);
 }
 
-/// Delivers the notices that are due before the program ends. A person who does not want to wait for a slow command presses Ctrl+C.
+/// Delivers due notifications before the program exits. Ctrl+C skips a slow delivery.
 pub(crate) async fn settle_notices() {
     let couriers = std::mem::take(&mut *COURIERS.lock().unwrap_or_else(PoisonError::into_inner));
     if couriers.is_empty() {
@@ -65,14 +65,14 @@ pub(crate) async fn settle_notices() {
     };
     let slow = async {
         tokio::time::sleep(SLOW).await;
-        print::say("delivering notifications; press Ctrl+C to leave that to the next command");
+        print::say("delivering notifications; press Ctrl+C to leave them to the next command");
         std::future::pending::<()>().await
     };
     tokio::select! {
         () = all => {}
         () = slow => {}
-        // Where signals are heard already, this one is heard as well.
-        _ = tokio::signal::ctrl_c() => print::say("what is not delivered yet is delivered by the next command"),
+        // This works even if another listener catches the signal.
+        _ = tokio::signal::ctrl_c() => print::say("the next command delivers the remaining notifications"),
     }
 }
 
@@ -87,24 +87,23 @@ pub(crate) fn place(root: Option<&Path>) -> Result<Root, CommandError> {
     })
 }
 
-/// The project at this place, of which only the settings are read.
+/// Reads the settings of a project without opening it.
 pub(crate) fn settings(root: Option<&Path>) -> Result<(Root, Config), CommandError> {
     let root = place(root)?;
     let config = Config::read(&root.config_file())?;
     Ok((root, config))
 }
 
-/// The address of the database that keeps the project's runs, where it is not the one in its directory.
+/// The URL of the database, unless the project uses the one in its directory.
 pub(crate) fn database_of(config: &Config) -> Option<String> {
     database(config, &options())
 }
 
-/// What evaluates scripts: this program again, as a worker.
+/// The worker process that evaluates scripts: this program itself.
 pub(crate) fn script_worker() -> ScriptWorker {
     ScriptWorker::this_program().unwrap_or_else(|_| ScriptWorker::installed())
 }
 
-/// How projects are opened at the command line.
 pub(crate) fn options() -> Options {
     Options {
         output: Arc::new(live::line),
@@ -114,8 +113,8 @@ pub(crate) fn options() -> Options {
     }
 }
 
-/// Where this process was started.
+/// The working directory of this process.
 pub(crate) fn current_folder() -> Result<std::path::PathBuf, CommandError> {
     std::env::current_dir()
-        .map_err(|error| CommandError::new(Code::RootNotFound, format!("the current folder cannot be found: {error}")))
+        .map_err(|error| CommandError::new(Code::RootNotFound, format!("the current directory cannot be determined: {error}")))
 }

@@ -1,4 +1,4 @@
-//! A part of a list that may be long: how many entries, and after which one.
+//! The arguments that select a part of a list.
 
 use crate::print;
 
@@ -14,19 +14,18 @@ pub(crate) struct PageArguments {
 }
 
 impl PageArguments {
-    /// How many entries are shown at most.
     pub(crate) fn limit(&self) -> usize {
         self.limit as usize
     }
 
-    /// Whether it is the first part of the list, at its usual length.
+    /// Whether this is the first page with the default limit.
     pub(crate) fn is_first(&self) -> bool {
         self.after.is_none() && self.limit == 500
     }
 
-    /// Tells how the list goes on.
+    /// Prints the command that shows the next page.
     pub(crate) fn print_more(&self, command: &str, last: &str) {
         let limit = if self.limit == 500 { String::new() } else { format!(" --limit {}", self.limit) };
-        print::note(format_args!("there are more: `lockgate {command}{limit} --after {last}` goes on"));
+        print::note(format_args!("there are more; continue with `lockgate {command}{limit} --after {last}`"));
     }
 }

@@ -1,4 +1,4 @@
-//! The arguments for answers in advance.
+//! The arguments for preset answers.
 
 use crate::error::CommandError;
 use lockgate::code::Code;
@@ -6,7 +6,7 @@ use lockgate::preset_answers;
 use lockgate_engine::run::event::PresetAnswer;
 use std::path::{Path, PathBuf};
 
-/// The arguments for answers in advance.
+/// The arguments for preset answers.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PresetArguments {
     /// Answer a hold in advance. SELECTOR is a phase, a task (phase/task) or a hold, OPTION a label or number; repeatable, used in order
@@ -21,19 +21,17 @@ pub(crate) struct PresetArguments {
 }
 
 impl PresetArguments {
-    /// Whether any were given.
     pub(crate) fn is_given(&self) -> bool {
         !self.answers.is_empty() || !self.feedbacks.is_empty() || self.file.is_some()
     }
 
-    /// The answers, in the order in which they are used: those of the file first.
+    /// The answers in the order of use: those of the file first.
     pub(crate) fn presets(&self) -> Result<Vec<PresetAnswer>, CommandError> {
         collect(self.file.as_deref(), &self.answers, &self.feedbacks)
     }
 }
 
-/// Puts answers in advance together in the order in which they are used: those of a file first, then those given one by one, each with
-/// the feedback that goes with it.
+/// Collects preset answers in the order of use: those of a file first, then those of the command line, each with its feedback.
 fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) -> Result<Vec<PresetAnswer>, CommandError> {
     let mut presets = match file {
         Some(path) => preset_answers::read(path)?,
@@ -48,9 +46,10 @@ fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) -> Res
         let (selector, text) = pair("--feedback", "SELECTOR=TEXT", given)?;
         let mut same = presets[from_file..].iter_mut().filter(|preset| preset.selector == selector);
         let Some(preset) = same.find(|preset| preset.feedback.is_none()) else {
-            let message = format!("--feedback {given:?} goes with no answer");
-            return Err(CommandError::new(Code::InvalidPreset, message)
-                .help(format!("give its answer too: --answer {selector:?}=OPTION")));
+            let message = format!("--feedback {given:?} has no matching --answer");
+            return Err(
+                CommandError::new(Code::InvalidPreset, message).help(format!("add the answer: --answer {selector:?}=OPTION"))
+            );
         };
         preset.feedback = Some(text);
     }
@@ -60,8 +59,8 @@ fn collect(file: Option<&Path>, answers: &[String], feedbacks: &[String]) -> Res
 fn pair(name: &str, form: &str, given: &str) -> Result<(String, String), CommandError> {
     match given.split_once('=') {
         Some((selector, rest)) if !selector.trim().is_empty() => Ok((selector.trim().to_owned(), rest.to_owned())),
-        Some(_) | None => Err(CommandError::new(Code::InvalidPreset, format!("{given:?} is no answer to anything"))
-            .help(format!("write it as {name} {form}"))),
+        Some(_) | None => Err(CommandError::new(Code::InvalidPreset, format!("{name} {given:?} does not have the form {form}"))
+            .help("SELECTOR is a phase, a task (phase/task) or a hold")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reports what happens while a run is driven: plain lines, and at a terminal the tree of what is running below them.
+//! Reports the progress of a driven run: plain lines, and at a terminal the tree of running tasks below them.
 
 mod lines;
 
@@ -14,12 +14,12 @@ use lockgate_runner::driver::Listener;
 use lockgate_runner::notifications::{Notification, Reporter};
 use std::path::Path;
 
-/// Reports what happens.
+/// Reports the progress of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     reporter: Reporter,
     live: Option<Live>,
-    /// Whether a tree shows what is running.
+    /// Whether a tree shows the running tasks.
     with_tree: bool,
     notify: Option<Notify>,
 }
@@ -40,40 +40,39 @@ impl Listener for Progress {
 
     fn write_failed(&mut self, why: &str) {
         print::warn(format_args!(
-            "{}; the run itself is kept, and the next command that looks at it writes the file",
+            "{}; the run is not affected, and the next command that reads it writes the file",
             sanitize::line(why)
         ));
     }
 
     fn moved_aside(&mut self, path: &Path) {
-        pipeline::tell_unreadable(path);
+        pipeline::warn_unreadable(path);
     }
 }
 
 impl Progress {
-    /// Reports with a tree and notices at a terminal, and with plain lines elsewhere. Must be called inside the runtime.
+    /// Reports with a tree and notifications at a terminal, and with plain lines elsewhere. Must be called inside the runtime.
     pub(crate) fn new(json: bool, notify: Notify) -> Self {
         let live = if json { None } else { Live::begin() };
         let notify = (!json && print::stderr_is_terminal()).then_some(notify);
         Self { with_tree: live.is_some(), live, notify, ..Self::default() }
     }
 
-    /// Reports as it does next to a tree.
+    /// Reports the lines that are printed above a tree.
     pub(crate) fn with_tree() -> Self {
         Self { with_tree: true, ..Self::default() }
     }
 
-    /// The live part, where there is one.
     pub(crate) fn live(&self) -> Option<&Live> {
         self.live.as_ref()
     }
 
-    /// Remembers when things started that happened before, and reports nothing.
+    /// Takes start times from earlier events without reporting them.
     pub(crate) fn recall(&mut self, run: &Run, entries: &[Entry]) {
         self.reporter.recall(run, entries);
     }
 
-    /// What happened, as plain lines.
+    /// Renders events as plain lines.
     pub(crate) fn rendered(&mut self, run: &Run, entries: &[Entry]) -> String {
         let notifications = self.reporter.report(run, entries);
         self.lines(run, &notifications)

@@ -7,7 +7,7 @@ use lockgate::select::NEWEST;
 /// A run that a command reads or continues.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunArgument {
-    /// Run: an id or its start, a workflow or feature, or @ for the newest [default: @]
+    /// Run: an id or its start, a workflow or feature, or @ for the newest, unfinished runs first [default: @]
     #[arg(value_name = "RUN", add = ArgValueCompleter::new(complete::runs))]
     run: Option<String>,
 }
@@ -18,10 +18,10 @@ impl RunArgument {
     }
 }
 
-/// A run that a command ends, removes or decides about for good, which must therefore be named.
+/// A run that a command ends, removes or permanently changes, so it must be named.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct NamedRun {
-    /// Run: an id or its start, a workflow or feature, or @ for the newest
+    /// Run: an id or its start, a workflow or feature, or @ for the newest unfinished one
     #[arg(value_name = "RUN", add = ArgValueCompleter::new(complete::runs))]
     pub(crate) run: String,
 }

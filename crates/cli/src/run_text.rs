@@ -1,4 +1,4 @@
-//! Runs, steps and holds as text for people.
+//! Renders runs, steps and holds as text.
 
 use crate::print::{ERROR, FAINT, HELP, STRONG, WARNING, styled};
 use crate::style::Styled as _;
@@ -9,18 +9,17 @@ use lockgate_engine::time::Timestamp;
 use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
-/// How many of the last lines of a failed step are shown.
+/// The maximum number of output lines shown for a failed step.
 pub(crate) const TAIL: usize = 20;
 
-/// So many items of a list are shown one by one.
+/// The maximum number of items listed individually.
 const FEW: usize = 8;
 
-/// What happens at the deadline of a hold, where it waits and has one.
+/// What happens at the deadline of an open hold.
 pub(crate) fn deadline_line(hold: &HoldView, now: Timestamp) -> Option<String> {
-    hold.deadline_line(now).map(|line| styled(WARNING, line))
+    hold.deadline_line(now).map(|line| styled(WARNING, human_time::localize(&line)))
 }
 
-/// A run as text.
 pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     let about = view.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
     let name = sanitize::line(&format!("{}{about}", view.workflow)).into_owned();
@@ -32,8 +31,8 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
         text += &format!("cancelled {}\n", hanging(&cancelled.words(), "          "));
     }
     if view.status == RunStatus::Interrupted {
-        let on = if view.detached { "lockgate worker".to_owned() } else { format!("lockgate resume {}", view.run) };
-        text += &format!("nothing drives it, and its state is saved; go on: {}\n", styled(HELP, on));
+        let command = if view.detached { "lockgate worker".to_owned() } else { format!("lockgate resume {}", view.run) };
+        text += &format!("no process drives it, and its state is saved; continue: {}\n", styled(HELP, command));
     }
     if let Some(driver) = &view.driver {
         text += &format!(
@@ -46,7 +45,7 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     if let Some(pipeline) = &view.pipeline {
         text += &crate::pipeline::text(pipeline, now);
     }
-    for phase in view.phases.iter().filter(|phase| !is_told(view, &phase.id)) {
+    for phase in view.phases.iter().filter(|phase| !is_in_pipeline(view, &phase.id)) {
         let again = if phase.iteration > 1 { format!(" (execution {})", phase.iteration) } else { String::new() };
         let status = styled(phase.status.style(), format_args!("{:<11}", phase.status));
         text += &format!("  {status} {}{again}\n", sanitize::line(&phase.id));
@@ -72,13 +71,13 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     text
 }
 
-/// Whether a phase is told as part of a pipeline.
-fn is_told(view: &RunView, phase: &str) -> bool {
-    let told = view.pipeline.as_ref().map_or(0, |pipeline| pipeline.phases.len());
-    view.phases.iter().take(told).any(|known| known.id == phase)
+/// Whether a phase is shown as part of the pipeline.
+fn is_in_pipeline(view: &RunView, phase: &str) -> bool {
+    let shown = view.pipeline.as_ref().map_or(0, |pipeline| pipeline.phases.len());
+    view.phases.iter().take(shown).any(|known| known.id == phase)
 }
 
-/// The tasks of the phase under way. Those that one task became are one line, with lines for those that deserve a look.
+/// The tasks of the current phase. Items of a fanned-out task share one line, followed by the items that need attention.
 fn tasks(tasks: &[StepView]) -> String {
     let mut items: BTreeMap<&str, Vec<&StepView>> = BTreeMap::new();
     for task in tasks {
@@ -91,8 +90,8 @@ fn tasks(tasks: &[StepView]) -> String {
             continue;
         };
         let status = styled(task.status.style(), format_args!("{:<11}", task.status));
-        let told = tally(items.iter().map(|item| item.mark)).join(", ");
-        text += &format!("    {status} {}  {told}\n", sanitize::line(&task.id));
+        let counts = tally(items.iter().map(|item| item.mark)).join(", ");
+        text += &format!("    {status} {}  {counts}\n", sanitize::line(&task.id));
         let shown = |item: &&&StepView| !matches!(item.mark, Mark::Done | Mark::Pending | Mark::Running);
         let wrong: Vec<_> = items.iter().filter(shown).collect();
         let running: Vec<_> = items.iter().filter(|item| item.mark == Mark::Running).collect();
@@ -112,8 +111,8 @@ fn tasks(tasks: &[StepView]) -> String {
 fn gap_check(gap: &GapView) -> String {
     let follows = gap.action.map(|action| format!(": {}", action.word().replace('_', " "))).unwrap_or_default();
     let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status.word()));
-    let told = gap.notes.iter().map(|told| format!("      {}\n", hanging(told, "      ")));
-    format!("    {status} gap check{follows}\n{}", told.collect::<String>())
+    let notes = gap.notes.iter().map(|note| format!("      {}\n", hanging(note, "      ")));
+    format!("    {status} gap check{follows}\n{}", notes.collect::<String>())
 }
 
 fn step(step: &StepView, word: &str) -> String {
@@ -126,7 +125,7 @@ fn step(step: &StepView, word: &str) -> String {
     format!("    {status} {word}{name}{attempts}{error}{reason}{agent}\n{}", failure_text(step, "      "))
 }
 
-/// What a failed step printed last, and where all of it is.
+/// The last output lines of a failed step, and the path of its log.
 pub(crate) fn failure_text(step: &StepView, indent: &str) -> String {
     let mut text = String::new();
     if step.error.is_none() {
@@ -141,7 +140,6 @@ pub(crate) fn failure_text(step: &StepView, indent: &str) -> String {
     text
 }
 
-/// The last lines of an output.
 pub(crate) fn tail_text(tail: &str, indent: &str) -> String {
     let tail = sanitize::lines(tail);
     let lines: Vec<&str> = tail.lines().collect();
@@ -149,13 +147,13 @@ pub(crate) fn tail_text(tail: &str, indent: &str) -> String {
     last.map(|line| format!("{indent}{} {line}\n", styled(FAINT, "│"))).collect()
 }
 
-/// A hold as text, with how to answer it or what was answered.
+/// A hold with the commands that answer it, or with its answer.
 fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
     let driver = view.driver.as_ref();
-    let place = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
-    let what = sanitize::line(&format!("{}{place}", hold.kind)).into_owned();
+    let location = hold.phase.as_deref().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
+    let what = sanitize::line(&format!("{}{location}", hold.kind)).into_owned();
     let name = styled(STRONG, format_args!("{}@{}", hold.id, hold.revision));
-    if let Some(answered) = hold.answered() {
+    if let Some(answered) = hold.answered().map(|answered| human_time::localize(&answered)) {
         return format!("{name} {what} is {answered}; {}\n", carried_out(&view.run, driver));
     }
     let mut text =
@@ -170,18 +168,18 @@ fn hold_text(hold: &HoldView, view: &RunView, now: Timestamp) -> String {
 
 fn carried_out(run: &str, driver: Option<&DriverView>) -> String {
     match driver {
-        Some(driver) => format!("process {} on {} goes on with it", driver.pid, sanitize::line(&driver.host)),
-        None => format!("go on with: {}", styled(HELP, format_args!("lockgate resume {run}"))),
+        Some(driver) => format!("process {} on {} continues it", driver.pid, sanitize::line(&driver.host)),
+        None => format!("continue with: {}", styled(HELP, format_args!("lockgate resume {run}"))),
     }
 }
 
-/// What is shown with a question: what must be said with it, and its files.
+/// The content that is shown with a question: its notes, files and change.
 pub(crate) fn shown_text(hold: &HoldView, indent: &str) -> String {
     let mut text = String::new();
     for note in &hold.notes {
         text.extend(sanitize::lines(note).lines().map(|line| format!("{indent}{} {line}\n", styled(WARNING, "!"))));
     }
-    text.extend(hold.answered_before().map(|line| format!("{indent}{line}\n")));
+    text.extend(hold.answered_before().map(|line| format!("{indent}{}\n", human_time::localize(&line))));
     text.extend(hold.files.iter().map(|file| file_text(file, indent)));
     text.extend(hold.diff.iter().map(|diff| crate::diff_text::cut(diff, indent, crate::diff_text::SHORT)));
     text
@@ -201,7 +199,7 @@ pub(crate) fn file_text(file: &FileView, indent: &str) -> String {
     text
 }
 
-/// Text of several lines behind something: all but the first are indented.
+/// Indents all lines but the first, for text after a label.
 pub(crate) fn hanging(text: &str, indent: &str) -> String {
     sanitize::lines(text.trim_end()).replace('\n', &format!("\n{indent}"))
 }

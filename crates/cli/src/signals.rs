@@ -1,4 +1,4 @@
-//! Signals that ask the program to stop. The first one ends what runs in good order, the second one at once.
+//! Signals that ask the program to stop. The first one stops tasks gracefully, the second one kills them.
 
 use crate::error::CommandError;
 use crate::live;
@@ -8,11 +8,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Whom Ctrl+C is meant for.
+/// Which process Ctrl+C is meant for.
 static FOREGROUND: Mutex<Foreground> = Mutex::new(Foreground::Us);
 
-/// How long after a program gave the terminal back its last Ctrl+C may still be on its way here. The terminal itself sends none by then:
-/// at the prompt, Ctrl+C is a key.
+/// How long the last Ctrl+C of another program may take to arrive here. At the prompt, Ctrl+C is a key and sends no signal.
 const LATE_INTERRUPT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy)]
@@ -42,7 +41,7 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), CommandError> {
     let failed = |error| CommandError::new(Code::StartupFailed, format!("signals cannot be received: {error}"));
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-    // Whoever was begun with `nohup` outlives the terminal: listening would end that.
+    // A process started with `nohup` outlives the terminal; a listener would end that.
     let mut hangup = match is_ignored(SignalKind::hangup()) {
         true => None,
         false => Some(signal(SignalKind::hangup()).map_err(failed)?),
@@ -71,7 +70,7 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The next signal of a kind; never where nobody listens for it.
+/// The next signal, or never without a listener.
 async fn next(signals: &mut Option<Signal>) -> Option<()> {
     match signals {
         Some(signals) => signals.recv().await,
@@ -79,7 +78,7 @@ async fn next(signals: &mut Option<Signal>) -> Option<()> {
     }
 }
 
-/// Whether a signal does nothing to this process, as whoever began it wished. Where the system does not tell, it is not so.
+/// Whether this process inherited a signal as ignored. Defaults to false if the system does not tell.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -88,7 +87,7 @@ fn is_ignored(kind: SignalKind) -> bool {
     1_u64.checked_shl(bit).is_some_and(|bit| ignored & bit != 0)
 }
 
-/// Ctrl+C is not meant for this process while this is there.
+/// Ctrl+C is meant for another program until this is dropped.
 pub(crate) struct SignalGuard {
     _interrupt: Option<Signal>,
 }
@@ -96,7 +95,7 @@ pub(crate) struct SignalGuard {
 /// Leaves Ctrl+C to another program on the same terminal. Must be called inside the runtime.
 pub(crate) fn lend() -> SignalGuard {
     Foreground::AnotherProgram.set();
-    // Where nobody listens for it, it would end this process.
+    // Without a listener, the signal would end this process.
     SignalGuard { _interrupt: signal(SignalKind::interrupt()).ok() }
 }
 
@@ -106,19 +105,19 @@ impl Drop for SignalGuard {
     }
 }
 
-/// Takes the sting out of writing past a limit on file sizes: the write fails, and the store says so, instead of the process being killed.
-/// A handler, unlike ignoring the signal, does not reach the tasks. Must be called inside the runtime.
+/// Makes writes past a file size limit fail with an error instead of killing the process. A handler, unlike ignoring the signal, is
+/// not inherited by tasks. Must be called inside the runtime.
 pub(crate) fn outlive_size_limits() {
     if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
-        // Where there is no such signal there is no such limit.
+        // A system without this signal has no such limit.
         tracing::debug!(%error, "limits on file sizes are not handled");
     }
 }
 
-/// Kills the groups of all children: whoever asks twice does not want to wait for good manners.
+/// Kills the process groups of all children, because a second signal asks not to wait.
 fn kill_children() {
     for child in children() {
-        // Each task leads a group of its own; what does not is reached by its own pid.
+        // Each task leads its own group; other children are reached by their pid.
         let group = rustix::process::kill_process_group(child, rustix::process::Signal::KILL);
         let itself = rustix::process::kill_process(child, rustix::process::Signal::KILL);
         tracing::debug!(pid = child.as_raw_pid(), group = group.is_ok(), itself = itself.is_ok(), "killed");

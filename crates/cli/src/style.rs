@@ -8,9 +8,7 @@ use lockgate::view::{PhaseStatus, RunStatus};
 use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::run::state::StepStatus;
 
-/// Something that is shown in a style of its own.
 pub(crate) trait Styled {
-    /// The style for it.
     fn style(self) -> Style;
 }
 

@@ -1,4 +1,4 @@
-//! What is reported about the worktrees of a run that has ended.
+//! Reports the worktrees of an ended run.
 
 use crate::print::{self, HELP, styled};
 use lockgate::sanitize;
@@ -8,7 +8,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::state::End;
 use lockgate_runner::root::Root;
 
-/// Settles the worktrees of a run that has ended, and tells what stays and what can be done with it.
+/// Settles the worktrees of an ended run, and reports those that are kept and how to merge them.
 pub(crate) fn report(root: &Root, run: &Run) {
     let stays = settle(root, run).unwrap_or_else(|why| {
         print::warn(why.message());
@@ -18,7 +18,7 @@ pub(crate) fn report(root: &Root, run: &Run) {
         print::say(format_args!("  worktree {}", worktree.line()));
         if run.end == Some(End::Complete) {
             let merge = worktree_command("merge", run.id.as_str(), worktree.task.as_deref());
-            print::say(format_args!("  take it over: {}", styled(HELP, sanitize::line(&merge))));
+            print::say(format_args!("  merge it: {}", styled(HELP, sanitize::line(&merge))));
         }
     }
 }

@@ -32,6 +32,24 @@ pub fn local(at: Timestamp) -> String {
     in_zone(at, jiff::tz::TimeZone::system())
 }
 
+/// Replaces the UTC times in a message by local ones.
+pub fn localize(message: &str) -> String {
+    const FORM: &[u8] = b"0000-00-00T00:00:00.000Z";
+    let fits = |found: &[u8]| {
+        found.iter().zip(FORM).all(|(byte, expected)| if *expected == b'0' { byte.is_ascii_digit() } else { byte == expected })
+    };
+    let (mut text, mut rest) = (String::new(), message);
+    while let Some(at) = rest.as_bytes().windows(FORM.len()).position(fits) {
+        let (before, from) = rest.split_at(at);
+        let (time, after) = from.split_at(FORM.len());
+        let parsed = time.parse::<jiff::Timestamp>().map(|time| Timestamp::from_millis(time.as_millisecond()));
+        text += before;
+        text += &parsed.map_or_else(|_| time.to_owned(), local);
+        rest = after;
+    }
+    text + rest
+}
+
 fn in_zone(at: Timestamp, zone: jiff::tz::TimeZone) -> String {
     match jiff::Timestamp::from_millisecond(at.as_millis()) {
         Ok(time) => time.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
@@ -57,6 +75,13 @@ mod tests {
         assert_eq!(in_zone(at, zone("America/New_York")), "2026-11-06 16:20:00 -05:00");
         assert_eq!(in_zone(at, jiff::tz::TimeZone::UTC), "2026-11-06 21:20:00 +00:00");
         assert_eq!(in_zone(Timestamp::from_millis(i64::MAX), jiff::tz::TimeZone::UTC), format!("{}ms", i64::MAX));
+    }
+
+    #[test]
+    fn times_in_messages_become_local() {
+        let at = Timestamp::from_millis(1_794_000_000_000);
+        assert_eq!(localize(&format!("né à {at}, et {at}")), format!("né à {0}, et {0}", local(at)));
+        assert_eq!(localize("at 9999-99-99T99:99:99.999Z, or 2026-"), "at 9999-99-99T99:99:99.999Z, or 2026-");
     }
 
     #[test]

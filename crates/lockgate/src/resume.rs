@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::definition::{self, Choice, Settled};
 use crate::error::Error;
-use crate::pipeline::{PipelineResume, ResumeFlagRequired};
+use crate::pipeline::{PipelineResume, ResumeChoice};
 use crate::preset_answers;
 use crate::project::Project;
 use crate::select;
@@ -47,7 +47,7 @@ pub struct Resume {
     pub restart: bool,
     /// How to resume a pipeline. [`PipelineResume::settle`](crate::pipeline::PipelineResume::settle) translates it to the other
     /// fields.
-    pub pipeline: Option<ResumeFlagRequired>,
+    pub pipeline: Option<ResumeChoice>,
     /// The changed definition that was accepted, if any.
     pub accepted: Option<Box<Frozen>>,
 }

@@ -88,7 +88,8 @@ fn unfinished_or(found: ListedRun, ended: Ended, all_ended: impl FnOnce() -> Str
     if ended == Ended::NewestToo || unfinished(&found) {
         return Ok(found);
     }
-    let newest = format!("the newest is {}, and it is {}; name it by its id", found.row.run, found.row.status);
+    let newest =
+        format!("the newest is {}, and it is {}; start a new run with `lockgate run FILE`", found.row.run, found.row.status);
     Err(Error::new(Code::RunEnded, all_ended()).help(newest))
 }
 

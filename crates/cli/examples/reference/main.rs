@@ -17,9 +17,12 @@ fn documents() -> PathBuf {
 
 /// Everything that is generated, each with its path in `docs/`.
 fn generated() -> io::Result<Vec<(&'static str, String)>> {
-    let schema = std::fs::read_to_string(documents().join("reference/json.schema.json"))?;
+    let read = |name: &str| -> io::Result<serde_json::Value> {
+        Ok(serde_json::from_str(&std::fs::read_to_string(documents().join(name))?)?)
+    };
+    let (schema, examples) = (read("reference/json.schema.json")?, read("reference/json.examples.json")?);
     let pictures = screens().into_iter().map(|screen| (screen.file, picture(&screen)));
-    Ok(pages(&serde_json::from_str(&schema)?).into_iter().chain(pictures).collect())
+    Ok(pages(&schema, &examples).into_iter().chain(pictures).collect())
 }
 
 fn picture(screen: &Screen) -> String {

@@ -120,7 +120,7 @@ async fn in_foreground(project: &Project, run: &RunId, json: bool) -> Result<Con
     }
 }
 
-/// Leaves a run to the background. The decision is recorded already, so that a run which cannot continue is no failure of the command.
+/// Hands a run to the background. The decision is already recorded, so a run that cannot continue is not a failure of the command.
 async fn leave(project: &Project, state: &Run) -> Result<Continues, CommandError> {
     let run = &state.id;
     let left = match lockgate::resume::refuse_without_agent(state, project.config()) {
@@ -145,7 +145,7 @@ async fn in_background(project: &Project, run: &RunId) -> Result<Continues, Comm
     }
 }
 
-/// Says which process continues a run, and wakes a worker for a detached one.
+/// Prints which process continues a run, and wakes a worker for a detached one.
 pub(super) async fn print_who_continues(project: &Project, run: &Run) -> Result<(), CommandError> {
     // Even if a process seems to drive it: one that is about to end may have checked for the last time.
     if run.detached && run.status() == Status::Running {

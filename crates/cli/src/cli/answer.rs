@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     feedback: Option<String>,
     #[command(flatten)]
     resume: ResumeFlags,
-    /// Print what was recorded as JSON, and ask nothing; with --foreground, print the final state
+    /// Print the recorded answer as JSON, without prompting; with --foreground, print the final state
     #[arg(long)]
     json: bool,
 }
@@ -67,7 +67,13 @@ pub(super) async fn run(root: Option<&Path>, mut arguments: Arguments) -> Result
     let Some(named) = named_hold(&project, arguments.hold.as_deref(), asks).await? else {
         return inbox::answer_all(&project).await;
     };
-    let row = select::hold(project.store(), &named).await?.row;
+    let found = match select::hold(project.store(), &named).await {
+        Err(error) if error.code() == Code::HoldNotFound && arguments.option.is_none() => {
+            return Err(hold_left_out(&project, error, arguments.hold.as_deref().unwrap_or_default()).await);
+        }
+        found => found?,
+    };
+    let row = found.row;
     let mode = arguments.resume.mode(arguments.json);
     let Some(option) = arguments.option.take() else {
         return match asks {
@@ -114,6 +120,18 @@ async fn named_hold(project: &Project, given: Option<&str>, asks: bool) -> Resul
     }
 }
 
+/// Adds the full command to an error if the person named an option of the only open hold, and no hold.
+async fn hold_left_out(project: &Project, error: lockgate::Error, given: &str) -> CommandError {
+    let error = CommandError::from(error);
+    let Ok(open) = project.inbox(2, None).await else { return error };
+    let [only] = open.lines.as_slice() else { return error };
+    let is_given = |label: &str| label.to_lowercase() == given.to_lowercase();
+    match only.hold.options.iter().position(|option| is_given(&option.label) || is_given(&option.id)) {
+        Some(at) => error.help(format!("to answer the only open hold: {}", only.hold.commands()[at])),
+        None => error,
+    }
+}
+
 /// How many open holds an error lists.
 const LISTED: usize = 10;
 
@@ -137,9 +155,9 @@ async fn ask(project: &Project, row: &HoldRow, mode: ResumeMode) -> Result<Exit,
     }
 }
 
-/// How the person saw what they answer.
+/// Whether the person has seen the content that they answer.
 enum Seen {
-    /// As the command line says, or there is nothing to see besides the question.
+    /// They named its revision, or the hold shows nothing besides the question.
     AsNamed,
     /// It was shown here, and the person confirmed the answer.
     Here,
@@ -147,8 +165,8 @@ enum Seen {
     Declined(Exit),
 }
 
-/// An id without a revision says nothing about what was seen. If the hold shows files or a git change, a person at a terminal sees them
-/// first and confirms the answer.
+/// An id without a revision does not prove that the caller has seen the content. If the hold shows files or a git change, a person at
+/// a terminal sees them first and confirms the answer.
 async fn see(project: &Project, row: &HoldRow, answer: &mut Answer, asks: bool) -> Result<Seen, CommandError> {
     if answer.revision.is_some() || !asks {
         return Ok(Seen::AsNamed);
@@ -176,7 +194,7 @@ async fn see(project: &Project, row: &HoldRow, answer: &mut Answer, asks: bool) 
     Ok(Seen::Here)
 }
 
-/// Records an answer; gives whether it is new.
+/// Records an answer, and returns whether it is new.
 async fn record(project: &Project, row: &HoldRow, answer: Answer, channel: Channel) -> Result<bool, CommandError> {
     let hold = &row.hold;
     match project.answer(row, answer, project.caller(channel)).await? {
@@ -186,7 +204,7 @@ async fn record(project: &Project, row: &HoldRow, answer: Answer, channel: Chann
         }
         Answered::Before { by, at } => {
             let by = lockgate::phrases::by(Some(&by));
-            print::say(format_args!("hold {hold} has this answer already, by {by} at {}", human_time::local(at)));
+            print::say(format_args!("hold {hold} already has this answer, by {by} at {}", human_time::local(at)));
             Ok(false)
         }
     }

@@ -33,11 +33,11 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// What became of the wish to cancel a run.
+/// The result of cancelling a run.
 #[derive(Serialize)]
 struct Recorded<'r> {
     run: &'r RunId,
-    /// Whether it is new; false when it was cancelled before.
+    /// False if the run was cancelled before.
     recorded: bool,
     cancelled: Option<CancelledView>,
 }

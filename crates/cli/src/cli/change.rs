@@ -69,11 +69,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let changed = project.change_answer(&planned, arguments.feedback, project.caller(Channel::Command)).await?;
     let run = match &changed {
         Changed::Recorded(now) => {
-            tell_recorded(&project, &planned, now).await?;
+            report_recorded(&project, &planned, now).await?;
             &now.id
         }
         Changed::Forked { fork, uncommitted, moved_aside } => {
-            tell_forked(&planned, &fork.id, uncommitted);
+            report_forked(&planned, &fork.id, uncommitted);
             pipeline::print_put_aside(moved_aside);
             &fork.id
         }
@@ -84,7 +84,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-async fn tell_recorded(project: &Project, planned: &PlannedChange, now: &Run) -> Result<(), CommandError> {
+async fn report_recorded(project: &Project, planned: &PlannedChange, now: &Run) -> Result<(), CommandError> {
     let run = &now.id;
     print::say(format_args!("the answer to hold {} is changed", planned.hold));
     if planned.consequences.aborts {
@@ -92,40 +92,38 @@ async fn tell_recorded(project: &Project, planned: &PlannedChange, now: &Run) ->
     } else if now.detached {
         let _ = background::ensure_driven(project, run).await?;
     } else if project.store().driver_of(run).await?.is_none() && now.end.is_none() {
-        print::say(format_args!("  go on: lockgate resume {run}"));
+        print::say(format_args!("  continue: lockgate resume {run}"));
     }
     Ok(())
 }
 
-fn tell_forked(planned: &PlannedChange, fork: &RunId, uncommitted: &[String]) {
+fn report_forked(planned: &PlannedChange, fork: &RunId, uncommitted: &[String]) {
     let parent = &planned.run.id;
     for path in uncommitted {
-        print::note(format_args!("{} has uncommitted changes, which run {fork} does not have", sanitize::line(path)));
+        print::note(format_args!("{} has uncommitted changes, which run {fork} does not include", sanitize::line(path)));
     }
     if planned.consequences.aborts {
-        print::say(format_args!(
-            "run {parent} is complete and stays as it is; run {fork} is its fork, aborted by the changed answer"
-        ));
+        print::say(format_args!("run {parent} is complete and stays unchanged; the changed answer aborts its fork {fork}"));
     } else {
         print::say(format_args!(
-            "run {parent} is complete and stays as it is; run {fork} goes on from it with the changed answer"
+            "run {parent} is complete and stays unchanged; its fork {fork} continues with the changed answer"
         ));
-        print::say(format_args!("  go on: lockgate resume {fork}"));
+        print::say(format_args!("  continue: lockgate resume {fork}"));
     }
 }
 
-/// Shows what would be done again, and asks.
+/// Shows the consequences and asks for confirmation.
 async fn confirm(planned: &PlannedChange) -> Result<Confirmed, CommandError> {
     let (state, found) = (&planned.run, &planned.consequences);
     match &found.phase {
         None if found.aborts && state.end == Some(End::Complete) => {
-            print::say(format_args!("run {} stays as it is; a fork of it is created and aborted, and nothing is run", state.id));
+            print::say(format_args!("run {} stays unchanged; a fork of it is created and aborted, and nothing runs", state.id));
         }
         None if found.aborts => print::say(format_args!("run {} is aborted", state.id)),
-        None => print::say("nothing that has begun depends on it"),
+        None => print::say("no task that has started depends on it"),
         Some(phase) => {
             let phase = sanitize::line(phase.as_str()).into_owned();
-            print::say(format_args!("run {} goes back to phase {phase}, and these are done again:", state.id));
+            print::say(format_args!("run {} returns to phase {phase} and reruns:", state.id));
             for task in &found.tasks {
                 print::say(format_args!("  {phase}/{}", sanitize::line(task.as_str())));
             }
@@ -138,12 +136,12 @@ async fn confirm(planned: &PlannedChange) -> Result<Confirmed, CommandError> {
         print::say(format_args!("phase {} is skipped", sanitize::line(phase.as_str())));
     }
     if found.answers > 0 {
-        let verb = if found.answers == 1 { "counts" } else { "count" };
-        print::say(format_args!("{} no longer {verb}", counted(found.answers, "later answer")));
+        let verb = if found.answers == 1 { "is" } else { "are" };
+        print::say(format_args!("{} {verb} voided", counted(found.answers, "later answer")));
     }
     if !print::is_interactive() {
-        return Err(CommandError::new(Code::TerminalRequired, "there is nobody here to confirm this")
-            .help("add --yes once you have seen it"));
+        return Err(CommandError::new(Code::TerminalRequired, "changing an answer needs confirmation at a terminal")
+            .help("review the changes above, then add --yes"));
     }
     prompt::confirm("Change it?", None).await
 }

@@ -1,4 +1,4 @@
-//! `lockgate db`: the database as a whole.
+//! `lockgate db`: maintain the database.
 
 mod backup;
 mod gc;

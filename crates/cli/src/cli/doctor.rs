@@ -1,4 +1,4 @@
-//! `lockgate doctor`: what is wrong with this machine or project, and how to mend it.
+//! `lockgate doctor`: find problems of this machine and project, and suggest fixes.
 
 mod agents;
 mod machine;
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// What came of one look.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Check {
     check: &'static str,
@@ -39,11 +39,10 @@ struct Check {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
-    /// All is well.
     Ok,
-    /// There is nothing to look at.
+    /// Not present, which can be fine.
     Missing,
-    /// Somebody should do something.
+    /// A problem that needs a fix.
     Failed,
 }
 
@@ -77,8 +76,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: &Arguments) -> Exit {
         Some(root) => checks.extend(project::checks(&root).await),
         None => checks.push(Check::missing(
             "project",
-            "there is no .lockgate in this folder or above it",
-            "`lockgate init` makes a project here; --root DIR looks at another one",
+            "no .lockgate in this directory or above it",
+            "create a project here with `lockgate init`, or check another one with --root DIR",
         )),
     }
     let ok = checks.iter().all(|check| check.state != State::Failed);
@@ -94,23 +93,23 @@ fn text(checks: &[Check]) -> String {
     let mut text = String::new();
     for check in checks {
         let (sign, style) = match check.state {
-            State::Ok => ("✓ fine", GOOD),
-            State::Missing => ("- none", FAINT),
-            State::Failed => ("✗ wrong", ERROR),
+            State::Ok => ("✓ ok", GOOD),
+            State::Missing => ("- missing", FAINT),
+            State::Failed => ("✗ failed", ERROR),
         };
         let message = sanitize::lines(&check.message);
         let mut lines = message.lines();
         text.push_str(&format!(
             "{}  {:<9} {}\n",
-            styled(style, format_args!("{sign:<7}")),
+            styled(style, format_args!("{sign:<9}")),
             check.check,
             lines.next().unwrap_or_default()
         ));
         for line in lines {
-            text.push_str(&format!("{:19} {line}\n", ""));
+            text.push_str(&format!("{:21} {line}\n", ""));
         }
         for line in check.fix.as_deref().map(sanitize::lines).unwrap_or_default().lines() {
-            text.push_str(&format!("{:19} {}\n", "", styled(HELP, line)));
+            text.push_str(&format!("{:21} {}\n", "", styled(HELP, line)));
         }
     }
     text

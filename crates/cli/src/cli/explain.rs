@@ -1,4 +1,4 @@
-//! `lockgate explain`: the page of an error's code.
+//! `lockgate explain`: print the page of an error code.
 
 use super::help::examples;
 use crate::error::CommandError;
@@ -14,7 +14,7 @@ use serde::Serialize;
     "lockgate explain",
 ]))]
 pub(super) struct Arguments {
-    /// Code, as in the brackets of an error; without it, all codes are listed
+    /// Code, as in the brackets of an error [default: list all codes]
     code: Option<String>,
     /// Print JSON
     #[arg(long)]

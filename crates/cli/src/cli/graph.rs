@@ -54,7 +54,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// Whether somebody means a file: it is there, or it looks like nothing else.
+/// Whether the argument means a file: it exists, or it looks like a path.
 fn is_file(what: &str) -> bool {
     let path = Path::new(what);
     let ending = path.extension().and_then(|ending| ending.to_str());
@@ -74,7 +74,7 @@ fn of_file(path: &Path) -> Result<Drawing, CommandError> {
 }
 
 async fn of_run(root: Option<&Path>, named: &str) -> Result<Drawing, CommandError> {
-    let project = crate::open::open_read_only(root).map_err(|error| error.help(format!("there is no file {named:?} either")))?;
+    let project = crate::open::open_read_only(root).map_err(|error| error.help(format!("no file {named:?} exists either")))?;
     let found = select::run_or_ended(project.store(), named).await?;
     let (run, driver) = with_driver(project.store(), &found.row.run).await?;
     Ok(Drawing::of_run(&run, view::RunStatus::of(run.status(), driver.is_some())))

@@ -4,7 +4,7 @@ use crate::print::{STRONG, styled};
 use clap::Command;
 use clap::builder::StyledStr;
 
-/// The groups of commands in `lockgate --help`, in the order of a day's work.
+/// The groups of commands in `lockgate --help`, in the order in which people use them.
 pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["init", "run", "resume", "wait", "watch", "cancel"]),
     ("Decide", &["inbox", "answer", "change", "retry", "skip"]),
@@ -14,7 +14,6 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Operate", &["worker", "config", "doctor", "db", "worktrees", "completions"]),
 ];
 
-/// What the exit codes mean.
 pub(crate) const EXIT_CODES: &str = "  0    complete, or done
   1    failed
   2    aborted or cancelled
@@ -35,7 +34,8 @@ pub(super) fn footer() -> StyledStr {
     let heading = |text: &str| styled(STRONG.underline(), text);
     format!(
         "{}\n{EXIT_CODES}\n\n{}\n  lockgate init\n  lockgate run workflow.yaml\n  lockgate inbox\n\n\
-         `lockgate COMMAND --help` shows the options of a command, `lockgate explain CODE` the page of an error code.",
+         Use `lockgate COMMAND --help` for the options of a command,\n\
+         and `lockgate explain CODE` for the page of an error code.",
         heading("Exit codes:"),
         heading("Examples:"),
     )
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Every command that runs something: those without commands below them, and those that also run without one.
+    /// Collects the help page of every subcommand.
     fn pages(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
         for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
             let path = format!("{path} {}", below.get_name());

@@ -91,7 +91,7 @@ fn text(line: &HoldLine, driven: bool, now: Timestamp) -> String {
     text.extend(crate::run_text::deadline_line(hold, now).map(|line| format!("  {line}\n")));
     text += &crate::run_text::shown_text(hold, "  ");
     if hold.text.is_some() || hold.shows_content() {
-        text.push_str(&format!("  see all of it: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
+        text.push_str(&format!("  see details: {}\n", styled(HELP, format_args!("lockgate why {}", line.run))));
     }
     for command in hold.next_commands(line.run.as_str(), !driven, now) {
         text.push_str(&format!("  {}\n", styled(HELP, sanitize::line(&command))));
@@ -167,7 +167,7 @@ async fn pick<'l>(lines: &'l [HoldLine], halt: &Halt) -> Option<&'l HoldLine> {
     }
 }
 
-/// What came of asking about a hold.
+/// The outcome of asking about a hold.
 pub(super) enum Asked {
     Answered,
     /// The hold is closed, or nothing can be typed.
@@ -184,7 +184,7 @@ pub(super) async fn ask(project: &Project, row: &HoldRow, halt: &Halt) -> Result
         return Ok(Asked::NotAnswered);
     };
     let about = HoldPrompt::of(&state, hold, project.store()).await?;
-    // The sender lives as long as the question: one hold is asked about here, whatever others open meanwhile.
+    // The sender lives as long as the question, because only this hold is asked about here, even if others open.
     let (_open, receiver) = watch::channel(vec![(hold.id.clone(), hold.revision)]);
     let (mut queue, mut draft) = (Queue::of(receiver), Line::default());
     let (option, feedback) = match prompt::ask(&about, prompt::Context { draft: &mut draft, queue: &mut queue, halt }).await? {
@@ -207,7 +207,7 @@ pub(super) async fn ask(project: &Project, row: &HoldRow, halt: &Halt) -> Result
             Ok(Asked::Answered)
         }
         Ok(Answered::Before { by, .. }) => {
-            print::note(format_args!("hold {} has this answer already, by {}", row.hold, lockgate::phrases::by(Some(&by))));
+            print::note(format_args!("hold {} already has this answer, by {}", row.hold, lockgate::phrases::by(Some(&by))));
             Ok(Asked::NotAnswered)
         }
         Err(error) if [Code::AnswerConflict, Code::StaleRevision, Code::HoldClosed].contains(&error.code()) => {

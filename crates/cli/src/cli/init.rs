@@ -1,4 +1,4 @@
-//! `lockgate init`: a first workflow and the settings, to begin with.
+//! `lockgate init`: create a first workflow and the settings.
 
 use super::help::examples;
 use crate::error::CommandError;
@@ -13,7 +13,6 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What the first workflow is called.
 const WORKFLOW: &str = "workflow.yaml";
 
 const STARTER: &str = include_str!("init/workflow.yaml");
@@ -33,7 +32,6 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// What there is to begin with.
 #[derive(Serialize)]
 struct Created {
     root: String,
@@ -43,7 +41,7 @@ struct Created {
 #[derive(Serialize)]
 struct CreatedFile {
     path: &'static str,
-    /// Whether it was made; false when something was there already.
+    /// False if the file existed before.
     created: bool,
 }
 
@@ -53,8 +51,8 @@ impl Created {
             return print::json(self);
         }
         let line = |file: &CreatedFile| match file.created {
-            true => format!("made {}\n", file.path),
-            false => format!("kept {}, which was there already\n", file.path),
+            true => format!("created {}\n", file.path),
+            false => format!("kept {}, which already exists\n", file.path),
         };
         print::data(&self.files.iter().map(line).collect::<String>());
     }
@@ -69,39 +67,35 @@ pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Co
     root.prepare()?;
     if let Some(above) = above {
         let dir = above.dir().to_string_lossy().into_owned();
-        print::note(format_args!(
-            "this folder lies in the project {}; from now on it is a project of its own",
-            sanitize::line(&dir)
-        ));
+        print::note(format_args!("this directory is inside the project {}; it is now a separate project", sanitize::line(&dir)));
     }
     let mut created_files = Created { root: root.dir().to_string_lossy().into_owned(), files: Vec::new() };
     for (name, path, content) in
         [(WORKFLOW, root.dir().join(WORKFLOW), STARTER), (".lockgate/config.yaml", root.config_file(), SETTINGS)]
     {
-        match make(&path, content) {
+        match create(&path, content) {
             Ok(created) => created_files.files.push(CreatedFile { path: name, created }),
             Err(error) => {
                 if !arguments.json {
                     created_files.print_result(false);
                 }
                 let message = format!("{} cannot be written: {error}", path.display());
-                return Err(
-                    CommandError::new(Code::Unwritable, message).help("make the folder writable, or choose another with --root")
-                );
+                return Err(CommandError::new(Code::Unwritable, message)
+                    .help("make the directory writable, or choose another one with --root"));
             }
         }
     }
     created_files.print_result(arguments.json);
     print::say(format_args!(
-        "Next: look at {WORKFLOW}, then `lockgate run {WORKFLOW}`; it stops for you where you decide.\n\
-         `lockgate validate {WORKFLOW}` checks your changes, `lockgate graph {WORKFLOW}` draws them, and\n\
-         `lockgate schema > workflow.schema.json` helps your editor."
+        "Next: read {WORKFLOW}, then start it with `lockgate run {WORKFLOW}`. It stops where you decide.\n\
+         Check your changes with `lockgate validate {WORKFLOW}`, draw them with `lockgate graph {WORKFLOW}`,\n\
+         and write a schema for your editor with `lockgate schema > workflow.schema.json`."
     ));
     Ok(Exit::Done)
 }
 
-/// Writes a file unless there is something of that name already; says whether it did.
-fn make(path: &Path, content: &str) -> io::Result<bool> {
+/// Creates a file unless it exists, and returns whether it did.
+fn create(path: &Path, content: &str) -> io::Result<bool> {
     let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -109,7 +103,7 @@ fn make(path: &Path, content: &str) -> io::Result<bool> {
     };
     let written = file.write_all(content.as_bytes()).and_then(|()| file.sync_all());
     if written.is_err() {
-        // Half a file would be kept for good.
+        // An incomplete file would be kept by the next `init`.
         lockgate_store::cleanup::remove_file(path);
     }
     written.map(|()| true)

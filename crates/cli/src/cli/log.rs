@@ -1,4 +1,4 @@
-//! `lockgate log`: the history of a run, one event a line.
+//! `lockgate log`: show the history of a run, one event per line.
 
 use super::help::examples;
 use crate::error::CommandError;
@@ -49,35 +49,35 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         events: arguments.after..arguments.after.saturating_add(arguments.limit.unwrap_or(u64::MAX)),
         describer: Describer::default(),
     };
-    let mut told = false;
+    let mut noted = false;
     loop {
-        // Asked first: what an ended run had to tell is then in the history.
+        // The status is read before the events, so that the history of an ended run is complete.
         let now = run_status(project.store(), run).await?;
         if !printer.render().await? || !arguments.follow || now.has_ended() {
             return Ok(Exit::Done);
         }
-        if now.is_interrupted() && !told {
+        if now.is_interrupted() && !noted {
             if !project.is_abandoned(run).await? {
                 continue;
             }
-            print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
+            print::note(format_args!("no process drives run {run}; continue it with `lockgate resume {run}`"));
         }
-        told = now.is_interrupted();
+        noted = now.is_interrupted();
         changes.next().await?;
     }
 }
 
-/// Tells a history from where it was told last.
+/// Prints a history from the last printed event on.
 struct EventPrinter<'p> {
     history: History<'p>,
     json: bool,
-    /// The numbers of the events to be told, each counted from the one before it.
+    /// The events to print, counted from 0.
     events: Range<u64>,
     describer: Describer,
 }
 
 impl EventPrinter<'_> {
-    /// Prints what was committed since; gives whether somebody still reads it.
+    /// Prints new commits, and returns whether stdout is still read.
     async fn render(&mut self) -> Result<bool, CommandError> {
         loop {
             let commits = self.history.next().await?;
@@ -86,13 +86,13 @@ impl EventPrinter<'_> {
             let (mut lines, mut text) = (Vec::new(), String::new());
             for commit in &commits {
                 for (seq, entry) in commit.numbered() {
-                    let told = self.events.contains(&(seq - 1));
+                    let shown = self.events.contains(&(seq - 1));
                     if self.json {
-                        lines.extend(told.then(|| event_json(seq, entry, commit.hash)));
+                        lines.extend(shown.then(|| event_json(seq, entry, commit.hash)));
                     } else {
-                        // Also what is not told: later events are told with what earlier ones said.
+                        // Events that are not shown are described too, because later descriptions depend on them.
                         let line = text_line(seq, entry, &mut self.describer);
-                        text += if told { &line } else { "" };
+                        text += if shown { &line } else { "" };
                     }
                 }
             }
@@ -104,7 +104,7 @@ impl EventPrinter<'_> {
 }
 
 fn text_line(seq: u64, entry: &Entry, describer: &mut Describer) -> String {
-    // What a timer does by itself, its sentence says already.
+    // The description of a timer event already names its actor.
     let actor = entry.actor.as_ref().filter(|_| !matches!(entry.event, Event::Reminded { .. } | Event::DeadlinePassed { .. }));
     let by = actor.map(|actor| styled(FAINT, format_args!("  (by {})", lockgate::phrases::by(Some(actor)))));
     format!("{seq:>5}  {}  {}{}\n", styled(FAINT, human_time::local(entry.at)), describer.render(entry), by.unwrap_or_default())

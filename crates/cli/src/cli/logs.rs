@@ -20,7 +20,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often a growing log is read: output changes nothing in the database.
+/// How often a growing log is read. Output does not change the database, so there is nothing to wait for.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Show the output of tasks and gates
@@ -65,7 +65,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
 }
 
-/// The run, and the task if one is named. A single name is a run or, if there is no such run, a task of the newest run.
+/// The run and the named task, if any. A single name is a run; if no run has it, it is a task of the newest run.
 async fn find(project: &Project, names: &[String]) -> Result<(Run, Option<StepName>), CommandError> {
     let (run, task) = match names {
         [] => (select::run_or_ended(project.store(), NEWEST).await?, None),
@@ -101,7 +101,7 @@ async fn of_task(project: &Project, mut state: Run, step: &StepName, arguments: 
     let id = state.id.clone();
     let mut changes = Changes::of(project.store(), &id);
     loop {
-        // Asked first: the log of an attempt that has ended is then complete.
+        // The status is read before the log, so that the log of an ended attempt is complete.
         let running = arguments.follow && is_running(project, &mut state, step, chosen).await?;
         log.read(&mut |piece| shown.show(piece))?;
         if !running || shown.gone {
@@ -155,7 +155,10 @@ async fn all_as_text(project: &Project, mut state: Run, arguments: &Arguments) -
         catch_up(project.store(), &mut state).await?;
         for (step, attempt) in project.all_attempts(&state).await?.into_iter().skip(logs.len()) {
             let key = step.key(attempt.iteration);
-            let title = format!("{} (attempt {})", key.address(), attempt.attempt);
+            let title = match attempt.iteration {
+                1 => format!("{} (attempt {})", key.address(), attempt.attempt),
+                iteration => format!("{} (iteration {iteration}, attempt {})", key.address(), attempt.attempt),
+            };
             let log = Log::new(project.log_file(&state.id, &key, attempt.attempt));
             logs.push((title, log, LogPrinter { raw: arguments.raw, ..LogPrinter::default() }));
         }
@@ -185,7 +188,7 @@ async fn all_as_text(project: &Project, mut state: Run, arguments: &Arguments) -
     Ok(Exit::Done)
 }
 
-/// Whether an attempt still runs, and a process keeps what it prints.
+/// Whether an attempt is running and a process keeps its output.
 async fn is_running(project: &Project, state: &mut Run, step: &StepName, chosen: &Attempt) -> Result<bool, CommandError> {
     match project.is_printing(state, step, chosen).await? {
         Printing::Yes => Ok(true),
@@ -193,7 +196,7 @@ async fn is_running(project: &Project, state: &mut Run, step: &StepName, chosen:
         Printing::NotDriven => {
             let run = &state.id;
             print::note(format_args!(
-                "no process drives run {run}, so its output is not kept; continue it with `lockgate resume {run}`"
+                "no process drives run {run}, so its output is not recorded; continue it with `lockgate resume {run}`"
             ));
             Ok(false)
         }
@@ -205,7 +208,7 @@ async fn is_running(project: &Project, state: &mut Run, step: &StepName, chosen:
 struct LogPrinter {
     raw: bool,
     something: bool,
-    /// Whether no one reads the output any more.
+    /// Whether stdout is closed.
     gone: bool,
     /// The start of a character or line break whose end is still missing.
     held: Vec<u8>,
@@ -235,7 +238,7 @@ impl LogPrinter {
     }
 }
 
-/// How many bytes form whole characters and line breaks.
+/// The length of the prefix that consists of complete characters and line breaks.
 fn whole(bytes: &[u8]) -> usize {
     let recent = bytes.len().saturating_sub(3)..bytes.len();
     let cut = recent.rev().find(|at| {
@@ -267,6 +270,6 @@ mod tests {
             assert!(!text[..first].ends_with('\r'), "{at}");
         }
         assert_eq!(whole(text.as_bytes()), text.len());
-        assert_eq!(whole(b"bad \xff\xff"), 6, "what never becomes a character is not waited for");
+        assert_eq!(whole(b"bad \xff\xff"), 6, "invalid bytes are not held back");
     }
 }

@@ -1,4 +1,4 @@
-//! The commands: one file each, with its arguments.
+//! The commands, one file each with its arguments.
 
 mod after_decision;
 mod agent;
@@ -100,7 +100,7 @@ enum Command {
 }
 
 impl Command {
-    /// Who can use it. The match is exhaustive, so that no command is added without an authority.
+    /// Who can use it. The match is exhaustive, so that every new command needs an authority.
     fn authority(&self) -> Authority<'_> {
         match self {
             Self::Init(_)
@@ -138,7 +138,7 @@ impl Command {
     }
 }
 
-/// What a program is told where something could not be done.
+/// An error as JSON.
 #[derive(Serialize)]
 struct ErrorView {
     error: CommandErrorView,
@@ -146,7 +146,7 @@ struct ErrorView {
 
 /// Runs the command line of this process.
 pub(crate) fn main() -> ExitCode {
-    // Workers are started often and by ourselves only: they need no reading of arguments.
+    // Lockgate starts script workers often, so they skip argument parsing.
     if let Some(exit) = lockgate::script_worker::run_if_requested() {
         return exit;
     }
@@ -168,17 +168,17 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-/// Whether a program reads the output. It is asked of the words themselves, so that it is known also where they are wrong.
+/// Whether the output is read by a program. The raw arguments are searched, because they may not parse.
 fn wants_json() -> bool {
     std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }
 
-/// Help and versions are data; wrong usage is talk, and ends the program as other bad input does.
+/// Prints help and versions to stdout, and usage errors to stderr.
 fn usage(error: &clap::Error) -> Exit {
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
         let plain = error.render().to_string();
-        // Where nothing was asked for, the text is the help itself.
+        // Without a command, clap's text is the help itself.
         let text = match plain.starts_with("error:") {
             true => text.replacen("error:", &format!("error[{}]:", Code::InvalidUsage.text()), 1),
             false => text,
@@ -198,7 +198,7 @@ fn usage(error: &clap::Error) -> Exit {
 
 fn execute(arguments: Arguments) -> Result<Exit, CommandError> {
     logging::start(arguments.verbose)?;
-    // One run is driven best by one thread; many share what processors there are.
+    // A single run is fastest on one thread; a worker drives many runs.
     let runtime = match &arguments.command {
         Command::Worker(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
@@ -211,7 +211,7 @@ fn execute(arguments: Arguments) -> Result<Exit, CommandError> {
         open::settle_notices().await;
         done
     });
-    // Nothing that still waits in the background may keep the program from ending.
+    // Background tasks must not keep the program from exiting.
     runtime.shutdown_background();
     done
 }
@@ -254,7 +254,7 @@ async fn perform(root: Option<&Path>, command: Command) -> Result<Exit, CommandE
     }
 }
 
-/// The definition of the command line, which the reference is made from.
+/// The command line definition, which the reference is generated from.
 pub(crate) fn definition() -> clap::Command {
     help::grouped(<Arguments as clap::CommandFactory>::command())
 }

@@ -1,4 +1,4 @@
-//! `lockgate pipeline`: pipelines whose state file other tools share.
+//! `lockgate pipeline`: work with pipelines whose state file is shared with other tools.
 
 mod check;
 mod export;

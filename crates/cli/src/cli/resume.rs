@@ -1,4 +1,4 @@
-//! `lockgate resume`: go on with a run where it stopped.
+//! `lockgate resume`: continue a run where it stopped.
 
 use super::help::examples;
 use crate::authority::{Authority, Decision};
@@ -23,7 +23,7 @@ use lockgate_runner::load::{load, load_with_sizes};
 use lockgate_store::DriverInfo;
 use std::path::Path;
 
-const NOTHING_CUT_OFF: &str = "no task waits because it was cut off, so there is nothing to run again";
+const NOTHING_TO_RERUN: &str = "no interrupted task waits for an answer, so there is nothing to rerun";
 
 /// Continue a run where it stopped
 ///
@@ -53,7 +53,7 @@ pub(super) struct Arguments {
     /// Continue in the background, and return immediately
     #[arg(long)]
     detach: bool,
-    /// Print the final state as JSON, and ask nothing
+    /// Print the final state as JSON, without prompting
     #[arg(long)]
     json: bool,
 }
@@ -76,7 +76,7 @@ impl Arguments {
         match self.changed {
             Some(Changed::Accept) => Authority::Person(decide("accept a changed definition")),
             Some(Changed::Keep) | None if self.continue_run.fixed => Authority::OutsideTasks(decide(RETRY_FAILED)),
-            // Nested workflows are resumed from inside tasks. What the run itself waits for still needs a person.
+            // Nested workflows are resumed from inside tasks. A person must still answer the holds of the run itself.
             Some(Changed::Keep) | None => Authority::Anyone,
         }
     }
@@ -108,7 +108,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
 }
 
-/// Finds out how a pipeline goes on; a run that is none goes on without a question.
+/// Chooses how a pipeline continues. Other runs need no choice.
 async fn settle_pipeline(
     project: &Project,
     run: &RunId,
@@ -131,7 +131,6 @@ async fn settle_pipeline(
     Ok(())
 }
 
-/// Continues a run in the background.
 async fn leave(project: &Project, run: &RunId, resume: Resume, options: ResumeOptions) -> Result<Exit, CommandError> {
     match detach(project, run, resume, options).await? {
         Some(halted) => Ok(halted),
@@ -139,7 +138,7 @@ async fn leave(project: &Project, run: &RunId, resume: Resume, options: ResumeOp
     }
 }
 
-/// Leaves a run to workers. Gives how the program ends if a signal stopped it first.
+/// Hands a run to a worker. Returns an exit if a signal stops the program first.
 pub(super) async fn detach(
     project: &Project,
     run: &RunId,
@@ -148,19 +147,19 @@ pub(super) async fn detach(
 ) -> Result<Option<Exit>, CommandError> {
     let caller = project.caller(Channel::Command);
     project.may_resume(run, &resume, &caller).await?;
-    // Nothing listens for signals here, so they end the program as they end any other.
+    // Nothing listens for signals here, so they end the program as usual.
     let halt = Halt::default();
     match settle(project, &load(project.store(), run).await?, options, &halt).await? {
         Continues::With(accepted) => resume.accepted = accepted,
         Continues::Halted(exit) => return Ok(Some(exit)),
     }
     if project.leave(run, resume, caller).await? {
-        print::note(NOTHING_CUT_OFF);
+        print::note(NOTHING_TO_RERUN);
     }
     Ok(None)
 }
 
-/// What a run continues with, where its files have changed.
+/// Chooses the definition that a run continues with if its files have changed.
 async fn settle(project: &Project, run: &Run, options: ResumeOptions, halt: &Halt) -> Result<Continues, CommandError> {
     match difference(project, run) {
         Some(difference) => definition::settle(run, difference, options.changed, (!options.json).then_some(halt)).await,
@@ -168,24 +167,23 @@ async fn settle(project: &Project, run: &Run, options: ResumeOptions, halt: &Hal
     }
 }
 
-/// Where a run went on.
+/// Where a run continued.
 pub(super) enum ResumeOutcome {
-    /// Here, and the program ends so.
+    /// In this process, which exits with this code.
     Here(Exit),
-    /// In the process that drives it already.
+    /// In the process that already drives it.
     Elsewhere(DriverInfo),
 }
 
-/// How a run goes on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ResumeOptions {
-    /// What it goes on with when its files have changed.
+    /// Which definition to use if the files have changed.
     pub(super) changed: Option<Changed>,
-    /// Whether nothing is asked, and JSON is printed at the end.
+    /// Do not prompt, and print JSON at the end.
     pub(super) json: bool,
 }
 
-/// Takes a run over and drives it, unless another process drives it.
+/// Drives a run, unless another process does.
 pub(super) async fn continue_run(
     project: &Project,
     run: &RunId,
@@ -208,7 +206,7 @@ pub(super) async fn continue_run(
         Resumed::Elsewhere(by) => Ok(ResumeOutcome::Elsewhere(by)),
         Resumed::Here { driver, nothing_to_rerun } => {
             if nothing_to_rerun {
-                print::note(NOTHING_CUT_OFF);
+                print::note(NOTHING_TO_RERUN);
             }
             drive::drive(project, *driver, &halt, options.json).await.map(ResumeOutcome::Here)
         }

@@ -1,4 +1,4 @@
-//! `lockgate retry`: another attempt of a task or gate that failed or was cut off.
+//! `lockgate retry`: retry a task or gate that failed or was interrupted.
 
 use super::help::examples;
 use super::step::{self, StepArguments};

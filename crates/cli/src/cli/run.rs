@@ -1,4 +1,4 @@
-//! `lockgate run`: begin a run and drive it.
+//! `lockgate run`: start a run and drive it.
 
 use super::help::examples;
 use crate::authority::{Authority, Decision};
@@ -55,10 +55,10 @@ pub(super) struct Arguments {
     /// Commit the changes of each agent task with git; agent tasks then run one at a time
     #[arg(long)]
     commits: bool,
-    /// Also run plans of a directory that have a summary already
+    /// Also run plans of a directory that already have a summary
     #[arg(long)]
     include_done: bool,
-    /// Start a new run of a pipeline that has one already; the old state file is moved aside
+    /// Start a new run of a pipeline that already has one; the old state file is moved aside
     #[arg(long)]
     new: bool,
     /// Start the pipeline only after a review permits it
@@ -67,7 +67,7 @@ pub(super) struct Arguments {
     /// Run in the background, and return immediately
     #[arg(long)]
     detach: bool,
-    /// Print the final state as JSON, and ask nothing
+    /// Print the final state as JSON, without prompting
     #[arg(long)]
     json: bool,
     /// More workflow flags, written as --frontend
@@ -80,7 +80,7 @@ impl Arguments {
         if self.dry_run || !self.presets.is_given() {
             return Authority::Anyone;
         }
-        let help = "nothing has begun; without --answer, --answers and --feedback the run begins and waits at its checkpoints";
+        let help = "no run was started; without --answer, --answers and --feedback it starts and waits at its checkpoints";
         Authority::Person(Decision::about_project(ANSWER_IN_ADVANCE).help(help))
     }
 }
@@ -121,12 +121,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     drive::drive(&project, driver, &halt, json).await
 }
 
-/// Reports what is wrong or odd about a file and its values, asks for inputs that are missing, and checks the whole.
+/// Reports problems of a file and its variables, asks for missing inputs, and validates them.
 fn check(mut start: Start, file: WorkflowFile, may_ask: bool) -> Result<Checked, CommandError> {
     diagnostics::report(&file);
     if !file.skipped.is_empty() {
         let names: Vec<String> = file.skipped.iter().map(|name| sanitize::line(name).into_owned()).collect();
-        print::note(format_args!("skipped, since a summary exists: {}; --include-done runs them again", names.join(", ")));
+        print::note(format_args!("skipped because a summary exists: {}; run them again with --include-done", names.join(", ")));
     }
     let Some(workflow) = &file.workflow else { return Err(CommandError::from(invalid(&file)).reported()) };
     for warning in unknown_vars(&start.vars, workflow) {
@@ -141,7 +141,7 @@ fn check(mut start: Start, file: WorkflowFile, may_ask: bool) -> Result<Checked,
     })
 }
 
-/// Walks a workflow with stub work and stub answers, and prints the path that was taken.
+/// Walks a workflow with stub tasks and answers, and prints the path.
 async fn dry_run(root: Option<&Path>, checked: Checked, json: bool) -> Result<Exit, CommandError> {
     let (file, workflow, start_options) = checked.into_parts();
     let (root, config) = crate::open::settings(root)?;
@@ -166,7 +166,7 @@ async fn dry_run(root: Option<&Path>, checked: Checked, json: bool) -> Result<Ex
     })
 }
 
-/// A run was left to the background: somebody drives it there, and whoever left it is told how to follow it.
+/// Ensures that a detached run is driven, and prints how to follow it.
 pub(super) async fn left(project: &Project, run: &RunId, json: bool) -> Result<Exit, CommandError> {
     match background::ensure_driven(project, run).await? {
         Pickup::Driven => background::print_next_commands(run),
@@ -182,11 +182,13 @@ fn variables(given: &[String]) -> Result<BTreeMap<String, Value>, CommandError> 
     let mut variables = BTreeMap::new();
     for given in given {
         let Some((name, value)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(CommandError::new(Code::InvalidVar, format!("--var {given:?} gives no name a value"))
-                .help("write it as --var NAME=VALUE"));
+            return Err(CommandError::new(Code::InvalidVar, format!("--var {given:?} does not have the form NAME=VALUE"))
+                .help("for example --var env=staging"));
         };
         if variables.contains_key(name) {
-            return Err(CommandError::new(Code::InvalidVar, format!("--var gives {name:?} two values")).help("give it once"));
+            return Err(
+                CommandError::new(Code::InvalidVar, format!("--var {name:?} is given twice")).help("give each variable once")
+            );
         }
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
         variables.insert(name.to_owned(), value);

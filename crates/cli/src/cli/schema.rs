@@ -1,4 +1,4 @@
-//! `lockgate schema`: the format of workflow files, for editors.
+//! `lockgate schema`: print the format of workflow files, for editors.
 
 use super::help::examples;
 use crate::exit::Exit;

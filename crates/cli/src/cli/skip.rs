@@ -1,4 +1,4 @@
-//! `lockgate skip`: let a task count as done, or waive a gate.
+//! `lockgate skip`: mark a task as done, or waive a gate.
 
 use super::help::examples;
 use super::step::{self, StepArguments};

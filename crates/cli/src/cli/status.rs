@@ -1,4 +1,4 @@
-//! `lockgate status`: where a run stands.
+//! `lockgate status`: show the state of a run.
 
 use super::help::examples;
 use crate::error::CommandError;
@@ -39,13 +39,12 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// What a run looks like now.
 pub(super) async fn view_of(project: &Project, run: &RunId) -> Result<RunView, CommandError> {
     refresh(project, run).await?;
     Ok(project.view(run).await?)
 }
 
-/// Writes the state file of a pipeline where the process that last drove it could not.
+/// Writes the state file of a pipeline if the process that last drove it could not.
 pub(super) async fn refresh(project: &Project, run: &RunId) -> Result<(), CommandError> {
     let (state, driver) = with_driver(project.store(), run).await?;
     pipeline::print_put_aside(&project.write_state_file(&state, driver.is_some()).await);

@@ -1,4 +1,4 @@
-//! What `lockgate retry` and `lockgate skip` share: a person decides about one task or gate.
+//! The common part of `lockgate retry` and `lockgate skip`: a person decides about one task or gate.
 
 use super::after_decision::{Continues, ResumeFlags, ResumeMode, continue_run};
 use crate::authority::{Authority, Decision};
@@ -16,7 +16,6 @@ use lockgate_runner::load::load;
 use serde_json::json;
 use std::path::Path;
 
-/// The task or gate, and what happens afterwards.
 #[derive(Debug, clap::Args)]
 pub(super) struct StepArguments {
     /// Run [default: the newest], and task or gate: PHASE/TASK, or TASK if no other has that name
@@ -24,7 +23,7 @@ pub(super) struct StepArguments {
     run_and_task: Vec<String>,
     #[command(flatten)]
     resume: ResumeFlags,
-    /// Print what was recorded as JSON, and ask nothing; with --foreground, print the final state
+    /// Print the recorded decision as JSON, without prompting; with --foreground, print the final state
     #[arg(long)]
     json: bool,
 }
@@ -75,7 +74,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: StepArguments, change: S
 fn describe(change: &StepChange, step: &StepName, key: &StepKey) -> String {
     let address = sanitize::line(&key.address()).into_owned();
     match (change, step) {
-        (StepChange::Retry, StepName::Task(..) | StepName::Gate(..)) => format!("{address} will be tried again"),
+        (StepChange::Retry, StepName::Task(..) | StepName::Gate(..)) => format!("{address} will be retried"),
         (StepChange::Skip(_), StepName::Task(..)) => format!("{address} counts as done"),
         (StepChange::Skip(_), StepName::Gate(..)) => format!("{address} counts as passed"),
     }

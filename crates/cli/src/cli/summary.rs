@@ -1,4 +1,4 @@
-//! `lockgate summary`: what a run did, decided and produced.
+//! `lockgate summary`: summarize the tasks, decisions and outputs of a run.
 
 use super::help::examples;
 use crate::error::CommandError;

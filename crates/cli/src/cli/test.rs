@@ -1,4 +1,4 @@
-//! `lockgate test`: walk the cases of test files and compare each path with the expected one.
+//! `lockgate test`: run the cases of test files and compare each path with the expected one.
 
 use super::help::examples;
 use crate::error::{CommandError, CommandErrorView};
@@ -114,7 +114,7 @@ fn conclude(files: Vec<FileView>, json: bool) -> Exit {
     }
 }
 
-/// Walks the cases of a file and reports each.
+/// Runs the cases of a file and reports each one.
 async fn execute(path: &Path, root: &Root, config: &Config, halt: &Halt, report: bool) -> Result<Vec<CaseView>, CommandError> {
     let cases = CaseFile::read(path).map_err(|error| match error {
         CaseError::CaseFile { error, source, problem } => {

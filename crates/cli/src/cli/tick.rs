@@ -23,14 +23,14 @@ use std::path::Path;
     "lockgate tick --json",
 ]))]
 pub(super) struct Arguments {
-    /// Print what was applied as JSON
+    /// Print the applied deadlines and reminders as JSON
     #[arg(long)]
     json: bool,
 }
 
 impl Arguments {
     pub(super) fn authority() -> Authority<'static> {
-        // What is due is found by this process's clock, and a task can give what it starts another one.
+        // The clock of this process decides which timers are due, and a task could start it with a wrong clock.
         Authority::OutsideTasks(Decision::about_project("fire deadlines"))
     }
 }
@@ -40,8 +40,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let fired = project.fire_due(&project.caller(Channel::Command)).await?;
     for fired in &fired {
         let what = match fired.kind {
-            HoldTimer::Deadline => "nobody answered it in time",
-            HoldTimer::Remind => "it still waits",
+            HoldTimer::Deadline => "its deadline passed without an answer",
+            HoldTimer::Remind => "reminder: it waits for an answer",
         };
         let hold = fired.now.holds.get(fired.hold.as_str()).map(|hold| lockgate::phrases::first_line(&hold.prompt));
         let hold = hold.map(|prompt| format!(": {}", sanitize::line(&prompt))).unwrap_or_default();
@@ -56,7 +56,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         if detached {
             let _ = background::ensure_driven(&project, run).await?;
         } else if project.store().driver_of(run).await?.is_none() {
-            print::say(format_args!("  go on: lockgate resume {run}"));
+            print::say(format_args!("  continue: lockgate resume {run}"));
         }
     }
     if arguments.json {

@@ -1,4 +1,4 @@
-//! `lockgate validate`: check workflow files of every kind without running them, and say what was read.
+//! `lockgate validate`: check workflow files of every kind without running them.
 
 use super::help::examples;
 use crate::error::{CommandError, CommandErrorView};
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// A file, and what was read of it.
+/// A file and the result of reading it.
 #[derive(Default, Serialize)]
 struct FileLine {
     file: String,

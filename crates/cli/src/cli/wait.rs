@@ -59,14 +59,14 @@ async fn until_stopped(project: &Project, run: &RunId) -> Result<Exit, CommandEr
         let state = load(project.store(), run).await?;
         match state.status() {
             Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
-                return drive::ended(project.store(), &state).await;
+                return drive::ended(project, &state).await;
             }
             Status::Waiting => return Ok(drive::waiting(&state)),
             Status::Running if now.is_interrupted() => {
                 drive::print_stopped(&state);
                 return Ok(Exit::Waiting);
             }
-            // Somebody set it going again meanwhile.
+            // Another process has resumed it in the meantime.
             Status::Running => {}
         }
     }

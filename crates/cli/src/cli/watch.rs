@@ -1,4 +1,4 @@
-//! `lockgate watch`: look on while a run goes on, whoever drives it.
+//! `lockgate watch`: follow a run live, whichever process drives it.
 
 use super::help::examples;
 use crate::error::CommandError;
@@ -20,10 +20,10 @@ use lockgate_runner::notifications::Reporter;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often the last lines of logs are read: a line that a task prints changes nothing in the store.
+/// How often the last lines of logs are read. Output does not change the store, so there is nothing to wait for.
 const READ_LOGS: Duration = Duration::from_millis(200);
 
-/// Of how many tasks the logs are looked at; no window shows more.
+/// The number of tasks whose logs are read; no window shows more.
 const MOST_LOGS: usize = 64;
 
 /// Follow a run live
@@ -71,7 +71,7 @@ async fn as_json(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
             rendered = Some(view);
         }
         if now.has_ended() {
-            return drive::ended(project.store(), &load(project.store(), run).await?).await;
+            return drive::ended(project, &load(project.store(), run).await?).await;
         }
         tokio::select! {
             changed = changes.next() => changed?,
@@ -92,7 +92,7 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, C
     }
     let mut rendered = false;
     loop {
-        // Asked first: what an ended run had to tell is then in the history.
+        // The status is read before the events, so that the history of an ended run is complete.
         let now = run_status(project.store(), run).await?;
         let mut text = String::new();
         catch_up(project.store(), &mut state, &mut |run, entries| text += &progress.rendered(run, entries)).await?;
@@ -100,10 +100,10 @@ async fn as_lines(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, C
             return Ok(Exit::Done);
         }
         if now.has_ended() {
-            return drive::ended(project.store(), &state).await;
+            return drive::ended(project, &state).await;
         }
         if now.is_interrupted() && !rendered {
-            print::note(format_args!("nothing drives run {run}; it goes on with `lockgate resume {run}`"));
+            print::note(format_args!("no process drives run {run}; continue it with `lockgate resume {run}`"));
         }
         rendered = now.is_interrupted();
         tokio::select! {
@@ -119,9 +119,9 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
     let earlier = recent(project.store(), &state).await?;
     let mut progress = Progress::new(false, project.config().notify.terminal);
     progress.recall(&state, &earlier);
-    // Keys are taken where there is somebody to press them; elsewhere signals end it.
+    // Keys are read only at a terminal with a person; elsewhere, signals end the program.
     let mut terminal = if print::is_interactive() { Terminal::take().ok() } else { None };
-    print::note(format_args!("q leaves, and run {run} goes on without you"));
+    print::note(format_args!("press q to leave; run {run} continues"));
     let (mut known, mut has_changed) = (false, true);
     loop {
         if std::mem::take(&mut has_changed) {
@@ -129,7 +129,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
             catch_up(project.store(), &mut state, &mut |run, entries| progress.committed(run, entries)).await?;
             if now.has_ended() {
                 drop(progress);
-                return drive::ended(project.store(), &state).await;
+                return drive::ended(project, &state).await;
             }
             if let Some(live) = progress.live() {
                 live.watch(&state, !now.is_interrupted());
@@ -160,7 +160,7 @@ async fn as_tree(project: &Project, run: &RunId, halt: &Halt) -> Result<Exit, Co
                 Some(Key::Suspend) => {
                     let _hidden = live::hide();
                     if let Some(terminal) = &mut terminal {
-                        terminal.suspend("the run goes on; `fg` shows it again").await;
+                        terminal.suspend("the run continues; `fg` shows it again").await;
                     }
                 }
                 None => return Ok(Exit::Terminated),

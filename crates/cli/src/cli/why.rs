@@ -1,4 +1,4 @@
-//! `lockgate why`: what a run waits for, since when, who can move it, and with which command.
+//! `lockgate why`: explain what a run waits for, since when, who can move it, and with which command.
 
 use super::help::examples;
 use super::status::refresh;
@@ -41,7 +41,10 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 fn text(why: &Why, now: Timestamp) -> String {
     let mut text = format!("run {} is {}\n", styled(STRONG, &why.run), why.status);
     for reason in &why.reasons {
-        for line in sanitize::lines(&reason.what).lines() {
+        // The text of an open question is shown as it is.
+        let is_open = reason.hold.as_ref().is_some_and(|hold| hold.is_open());
+        let what = if is_open { reason.what.clone() } else { human_time::localize(&reason.what) };
+        for line in sanitize::lines(&what).lines() {
             text.push_str(&format!("  {line}\n"));
         }
         if let Some(hold) = reason.hold.as_ref().filter(|hold| hold.is_open()) {
@@ -55,7 +58,7 @@ fn text(why: &Why, now: Timestamp) -> String {
             text += &crate::run_text::failure_text(failure, "  ");
         }
         text.push_str(&format!("  since {} ({})\n", human_time::local(reason.since), human_time::ago(now, reason.since)));
-        text.push_str(&format!("  who can move it: {}\n", sanitize::line(&reason.who)));
+        text.push_str(&format!("  who can move it: {}\n", sanitize::line(&human_time::localize(&reason.who))));
         for command in &reason.commands {
             text.push_str(&format!("    {}\n", styled(HELP, sanitize::line(command))));
         }

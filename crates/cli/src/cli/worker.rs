@@ -1,4 +1,4 @@
-//! `lockgate worker`: drive all runs that were left to the background, side by side.
+//! `lockgate worker`: drive all detached runs in parallel.
 
 mod reporter;
 
@@ -38,7 +38,7 @@ pub(super) struct Arguments {
     /// Drive at most this many runs in parallel
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CONCURRENT_RUNS)))]
     max_runs: Option<u32>,
-    /// Print what becomes of the runs as JSON, one object per line
+    /// Print the progress of the runs as JSON, one object per line
     #[arg(long)]
     json: bool,
     /// Set by `--detach`: leave the session of the terminal
@@ -70,7 +70,7 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     if arguments.in_background {
         if let Err(error) = rustix::process::setsid() {
-            // It fails only for the leader of a group, which a process that another one started is not.
+            // It fails only for a process group leader, and a process started by another one is not a leader.
             tracing::warn!(%error, "the process stays in the session of the terminal");
         }
         tracing::info!(pid = std::process::id(), "started in the background");
@@ -83,8 +83,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Ok(lock) => lock,
         Err(_) if arguments.in_background => return Ok(Exit::Done),
         Err(pid) => {
-            let message = format!("process {pid} drives the detached runs of {} already", project.root().dir().display());
-            return Err(CommandError::new(Code::DrivenElsewhere, message).help("`lockgate runs` shows what they do"));
+            let message = format!("process {pid} already drives the detached runs of {}", project.root().dir().display());
+            return Err(CommandError::new(Code::DrivenElsewhere, message).help("see them with `lockgate runs`"));
         }
     };
     let halt = drive::make_ready()?;
@@ -107,7 +107,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         if halt.is_halted() || !runs.has_work().await? {
             break;
         }
-        // A run was left after the last look and before the turn was given back; whoever left it relied on this process.
+        // A run was detached after the last check and before the lock was released, and its caller relied on this process.
         match BackgroundLock::take(project.root()).map_err(unusable)? {
             Ok(again) => lock = again,
             Err(_) => break,
@@ -120,6 +120,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 }
 
 fn root_moved(root: &Root) -> CommandError {
-    let message = format!("{} is no longer where it was, so nothing is driven there any more", root.dir().display());
-    CommandError::new(Code::RootMoved, message).help("`lockgate worker` goes on where it is now")
+    let message = format!("{} has moved, so this process no longer drives its runs", root.dir().display());
+    CommandError::new(Code::RootMoved, message).help("start `lockgate worker` in the new location")
 }

@@ -1,4 +1,4 @@
-//! `lockgate worktrees`: what runs left in their git worktrees, and merging or removing it.
+//! `lockgate worktrees`: list, merge and remove the git worktrees of runs.
 
 use super::help::examples;
 use crate::authority::{Authority, Decision};
@@ -89,7 +89,7 @@ async fn list(project: &Project, named: Option<&str>, json: bool) -> Result<Exit
         format!("{} ({status})  {}\n", styled(STRONG, &view.run), view.line())
     };
     let text: String = listed.iter().map(line).collect();
-    print::data(if text.is_empty() { "there is no worktree\n" } else { &text });
+    print::data(if text.is_empty() { "no worktrees\n" } else { &text });
     Ok(Exit::Done)
 }
 
@@ -98,8 +98,8 @@ async fn merge_one(project: &Project, which: &Which) -> Result<Exit, CommandErro
     let (path, branch) = (sanitize::line(&merged.worktree.path), sanitize::line(&merged.worktree.branch));
     print::say(format_args!("{branch} is merged into {}", sanitize::line(&merged.into)));
     match merged.removed {
-        true => print::say(format_args!("{path} is removed, and its branch")),
-        false => print::note(format_args!("{path} stays: it holds work that its branch does not have")),
+        true => print::say(format_args!("removed {path} and its branch")),
+        false => print::note(format_args!("{path} is kept because it contains work that is not on its branch")),
     }
     Ok(Exit::Done)
 }
@@ -107,6 +107,6 @@ async fn merge_one(project: &Project, which: &Which) -> Result<Exit, CommandErro
 async fn remove_one(project: &Project, which: &Which, force: bool) -> Result<Exit, CommandError> {
     let caller = project.caller(Channel::Command);
     let view = project.remove_worktree(&which.run.run, which.task.as_deref(), force, &caller).await?;
-    print::say(format_args!("{} is removed, and its branch {}", sanitize::line(&view.path), sanitize::line(&view.branch)));
+    print::say(format_args!("removed {} and its branch {}", sanitize::line(&view.path), sanitize::line(&view.branch)));
     Ok(Exit::Done)
 }

@@ -17,10 +17,10 @@ use lockgate_runner::load::load;
 use std::collections::HashMap;
 use tokio::sync::watch;
 
-/// Why no one is asked any more.
+/// Why asking ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AskOutcome {
-    /// No one is at the terminal, or no one who may answer.
+    /// No person is at the terminal, or the person may not answer.
     NoOneThere,
     /// The person pressed Ctrl+C.
     Interrupted,
@@ -34,9 +34,9 @@ pub(super) struct Asker<'p> {
     run: RunId,
     open: watch::Receiver<Vec<(HoldId, u32)>>,
     queue: Queue,
-    /// Feedback that was not sent, or that came too late: a hold may be asked about again, because its files have changed.
+    /// Feedback that was not sent or came too late. The hold may be asked about again, because its files have changed.
     drafts: HashMap<HoldId, Line>,
-    /// The hold that is being asked about.
+    /// The hold that is currently asked about.
     asked: Option<Hold>,
 }
 
@@ -72,7 +72,7 @@ impl<'p> Asker<'p> {
         }
     }
 
-    /// Waits for the next open hold. What the driver has not heard of yet, such as an answer given here, is in the store already.
+    /// Waits for the next open hold. The store may be newer than the driver's list, for example after an answer given here.
     async fn next(&mut self) -> Result<(Run, Hold), CommandError> {
         loop {
             if !self.open.borrow_and_update().is_empty() {
@@ -88,23 +88,23 @@ impl<'p> Asker<'p> {
         }
     }
 
-    /// Asks about one hold, above the tree.
+    /// Asks about one hold above the tree.
     async fn ask(&mut self, run: &Run, hold: &Hold, halt: &Halt) -> Result<PromptOutcome, CommandError> {
         let about = HoldPrompt::of(run, hold, self.project.store()).await?;
         let draft = self.drafts.entry(hold.id.clone()).or_default();
         prompt::ask(&about, prompt::Context { draft, queue: &mut self.queue, halt }).await
     }
 
-    /// Records what the person chose; the driver of this process hears of it as of any other answer.
+    /// Records the choice. The driver of this process learns of it as of any other answer.
     async fn answer(&self, caller: Caller, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), CommandError> {
         let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
-        let told = progress::answered(label, Some(caller.actor()), feedback.as_deref());
+        let text = progress::answered(label, Some(caller.actor()), feedback.as_deref());
         let named = HoldName { id: hold.id.to_string(), revision: None };
         let row = select::hold(self.project.store(), &named).await?.row;
         let answer = Answer { revision: Some(hold.revision), option: option.to_string(), feedback };
         match self.project.answer(&row, answer, caller).await {
-            Ok(Answered::Recorded { .. }) => print::talk(&told),
-            // Somebody was quicker, or the question has changed meanwhile: it is shown as it is now.
+            Ok(Answered::Recorded { .. }) => print::talk(&text),
+            // The hold was answered by another process, or its content has changed.
             Ok(Answered::Before { by, at }) => {
                 print::note(sanitize::line(&Refusal::AlreadyAnswered { by, at }.to_string()));
             }
@@ -118,7 +118,7 @@ impl<'p> Asker<'p> {
         Ok(())
     }
 
-    /// Says what became of a question that was being asked when the run ended.
+    /// Reports the outcome of a question that was open when the run ended.
     pub(super) fn print_unanswered(&mut self, run: &Run) {
         if let Some(asked) = self.asked.take()
             && run.end.is_some()
@@ -128,7 +128,7 @@ impl<'p> Asker<'p> {
     }
 }
 
-/// What became of a hold while it was being asked here.
+/// What happened to a hold while it was asked about here.
 fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
     let said = |hold: &HoldId, label: &str, by: String, at: String| {
         format!("hold {hold} was answered elsewhere: {:?} by {by} at {at}", sanitize::line(label))
@@ -139,7 +139,7 @@ fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
             return said(&asked.id, label, lockgate::phrases::by(Some(&answer.actor)), lockgate::human_time::local(answer.at));
         }
         if hold.revision != asked.revision {
-            return format!("hold {} was opened again, because what it shows has changed", asked.id);
+            return format!("hold {} was reopened because the shown content has changed", asked.id);
         }
     }
     match run.decisions.iter().rev().find(|decision| decision.hold == asked.id) {
@@ -149,6 +149,6 @@ fn answered_elsewhere(run: &Run, asked: &Hold) -> String {
             lockgate::phrases::by(Some(&decision.actor)),
             lockgate::human_time::local(decision.at),
         ),
-        None => format!("hold {} no longer waits", asked.id),
+        None => format!("hold {} no longer waits for an answer", asked.id),
     }
 }

@@ -1,38 +1,34 @@
-//! What is on the screen below the record: rows, and where the cursor is among them. Knows no terminal: everything here makes text.
+//! The rows below the record and the position of the cursor among them. Everything here produces text and does not access the
+//! terminal.
 
 use crate::columns::columns;
 use anstream::adapter::strip_str;
 
-/// Clears the row of the cursor and all below it, and leaves the cursor in its first column. Not in one piece: some terminals, tmux among
-/// them, take what clears the whole screen from its first place as a wish to keep all that in what can be scrolled back to.
+/// Clears the row of the cursor and all rows below it, and leaves the cursor in the first column. In two steps, because some
+/// terminals, such as tmux, save the screen to the scrollback when it is cleared from its first position.
 pub(super) const ERASED: &str = "\r\x1b[K\x1b7\x1b[B\x1b[J\x1b8";
 
 /// A position among the rows of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    /// The row, counted from 0.
     pub(crate) row: usize,
-    /// How many columns are left of it.
     pub(crate) column: usize,
 }
 
-/// Rows that are drawn below an empty row, the anchor. None of them is wider than the window.
+/// Rows that are drawn below an empty row, the anchor. No row is wider than the window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The rows, with their styles.
     pub(crate) rows: Vec<String>,
-    /// Where a person types. Without it the cursor stays in the anchor.
+    /// The input position. Without it, the cursor stays in the anchor.
     pub(crate) cursor: Option<Cursor>,
 }
 
 impl Frame {
-    /// Rows in which nothing is typed.
     pub(crate) fn of(rows: Vec<String>) -> Self {
         Self { rows, cursor: None }
     }
 
-    /// Draws all rows, with the cursor in the anchor before that. No row continues in the next one, whatever the terminal makes of
-    /// its characters.
+    /// Draws all rows, starting with the cursor in the anchor. Automatic wrapping is off, so no row continues in the next one.
     pub(crate) fn drawn(&self) -> String {
         let mut text = String::from("\x1b[?7l\r\x1b[K");
         for row in &self.rows {
@@ -42,8 +38,8 @@ impl Frame {
         text + &self.placed(self.rows.len())
     }
 
-    /// Draws another frame over this one, in a window that has kept its size: only rows that differ are sent. Typing at the far end of a
-    /// slow connection so costs one row for each key.
+    /// Draws another frame over this one in a window of the same size. Only changed rows are sent, so that typing stays responsive on
+    /// a slow connection.
     pub(super) fn redrawn(&self, next: &Self) -> String {
         let mut text = format!("\x1b[?7l{}", self.home());
         for (at, row) in next.rows.iter().enumerate() {
@@ -59,19 +55,18 @@ impl Frame {
         text + &next.placed(next.rows.len() + usize::from(fewer))
     }
 
-    /// Moves the cursor to its place from so many rows below the anchor.
+    /// Moves the cursor to its position from `below` rows below the anchor.
     fn placed(&self, below: usize) -> String {
         let (row, column) = self.cursor.map_or((0, 0), |cursor| (cursor.row + 1, cursor.column));
         format!("{}\r{}\x1b[?7h", moved(below.saturating_sub(row), 'A'), moved(column, 'C'))
     }
 
-    /// Moves the cursor from its place back to the anchor.
+    /// Moves the cursor back to the anchor.
     pub(super) fn home(&self) -> String {
         format!("\r{}", moved(self.cursor.map_or(0, |cursor| cursor.row + 1), 'A'))
     }
 
-    /// The same after the window has become narrower. Most terminals break rows that are too long now into several, and some cut them
-    /// off.
+    /// Like [`Frame::home`], after the window has become narrower. Most terminals wrap rows that are too long, and some truncate them.
     pub(super) fn home_in(&self, width: usize, reflow: Reflow) -> String {
         let Some(cursor) = self.cursor else { return self.home() };
         let lines = |wide: usize| match reflow {
@@ -79,23 +74,23 @@ impl Frame {
             Reflow::Cuts => 1,
         };
         let above: usize = self.rows.iter().take(cursor.row).map(|row| lines(columns(&strip_str(row).to_string()))).sum();
-        // The cursor may be in a later piece of its own row.
+        // The cursor may be in a later part of its wrapped row.
         let within = lines(cursor.column + 1) - 1;
         format!("\r{}", moved(1 + above + within, 'A'))
     }
 }
 
-/// What a terminal does with rows that are too long for a window that has become narrower.
+/// What a terminal does with rows that are wider than the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reflow {
-    /// Breaks them into several.
+    /// Wraps them.
     Breaks,
-    /// Shows their first columns.
+    /// Truncates them.
     Cuts,
 }
 
 impl Reflow {
-    /// What the terminal does, as far as the environment says which one it is.
+    /// The behaviour of the terminal that the environment names.
     pub(super) fn of(environment: &dyn Fn(&str) -> Option<String>) -> Self {
         let term = environment("TERM").unwrap_or_default();
         let screen = environment("STY").is_some() && environment("TMUX").is_none();
@@ -106,7 +101,7 @@ impl Reflow {
     }
 }
 
-/// Moves the cursor, where there is a way to go: terminals take 0 as 1.
+/// Moves the cursor. Terminals treat 0 as 1, so nothing is sent for 0.
 fn moved(by: usize, direction: char) -> String {
     if by == 0 { String::new() } else { format!("\x1b[{by}{direction}") }
 }
@@ -174,7 +169,7 @@ mod tests {
             frame(&["tree"]),
             with_cursor(&["question", "> typed", "", "tree"], 1, 2),
         ];
-        // With room below, and at the bottom of the screen.
+        // With space below, and at the bottom of the screen.
         for before in ["a\r\n", "a\r\nb\r\nc\r\nd\r\ne\r\nf\r\ng\r\nh\r\n"] {
             for from in &frames {
                 for to in &frames {
@@ -192,7 +187,7 @@ mod tests {
                         (typed.trim_end(), usize::from(column)),
                         (expected.trim_end(), to.cursor.map_or(0, |at| at.column))
                     );
-                    // From there everything can be taken back.
+                    // Everything can be erased from there.
                     screen.process(format!("{}{ERASED}", to.home()).as_bytes());
                     assert!(!screen.screen().contents().contains(['>', 't']), "{}", screen.screen().contents());
                 }

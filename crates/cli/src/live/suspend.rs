@@ -1,5 +1,5 @@
-//! Ctrl+Z: the terminal is put in order, this process stops as its shell expects, and everything is drawn again when it goes on.
-//! Tasks are in sessions of their own, so they are not stopped.
+//! Ctrl+Z: the terminal is restored, this process stops as its shell expects, and everything is drawn again when it continues. Tasks
+//! run in sessions of their own, so they are not stopped.
 
 use crate::print::{self, HELP, styled};
 use rustix::process::{Signal, getpgrp, getpid, kill_process, kill_process_group};
@@ -7,53 +7,53 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
-/// How long to wait for being stopped. Where nobody could set this process going again, the system does not stop it.
+/// How long to wait for the stop. The system does not stop a process that no shell could continue.
 const STOPS_WITHIN: Duration = Duration::from_millis(200);
 
-/// Wakes whoever has taken over the terminal, when this process is asked to stop.
+/// Wakes the caller that uses the terminal when this process is asked to stop.
 static ASKED: Notify = Notify::const_new();
 
-/// Ends when this process is asked to stop while something has taken over the terminal.
+/// Completes when this process is asked to stop while a caller uses the terminal.
 pub(crate) async fn suspension() {
     ASKED.notified().await;
 }
 
-/// Stops this process when it is asked to, for as long as there is a live part.
+/// Stops this process on request while the live display is active.
 pub(super) async fn listen() {
     let Ok(mut asked) = signal(SignalKind::from_raw(Signal::TSTP.as_raw())) else { return };
     while asked.recv().await.is_some() {
         if super::screen().taken > 0 {
-            // Whoever takes keys from the terminal puts it in order first.
+            // The caller that reads keys restores the terminal first.
             ASKED.notify_one();
             continue;
         }
         let hidden = super::hide();
-        stop_with_others("tasks under way go on, and what follows from them waits until `fg`").await;
+        stop_with_others("running tasks continue; the run itself continues after `fg`").await;
         drop(hidden);
     }
 }
 
-/// Stops this process and those that share its job until they are set going again, and says what that means.
+/// Stops this process and the others of its job until they are continued, and prints the consequence.
 pub(crate) async fn stop_with_others(meaning: &str) {
     if !can_be_set_going() {
         return;
     }
     print::of_question(&format!("{} stopped; {meaning}\n", styled(HELP, "note:")));
-    // Like the signal that Ctrl+Z sends, this one stops nobody whom no shell could set going again; and it is not caught here.
+    // Like the signal of Ctrl+Z, TTIN stops only processes that a shell can continue; unlike TSTP, it is not caught here.
     stopped(|| kill_process_group(getpgrp(), Signal::TTIN)).await;
 }
 
-/// Stops this process alone until it is set going again: the others were asked as it was.
+/// Stops only this process until it is continued. The others have received the same signal.
 pub(crate) async fn stop() {
     stopped(|| kill_process(getpid(), Signal::TTIN)).await;
 }
 
-/// Whether there is a shell that would set this process going again: a parent of its job in the same session. Without one the
-/// system stops nobody.
+/// Whether a shell could continue this process: a parent of its job in the same session. Without one, the system does not stop the
+/// job.
 fn can_be_set_going() -> bool {
     let Some(own) = Place::of("self") else { return false };
     let mut parent = own.parent.clone();
-    // Parents may be of the same job, but not without end.
+    // Parents may belong to the same job; the limit guards against a cycle.
     for _ in 0..64 {
         match Place::of(&parent) {
             Some(place) if place.session == own.session && place.group == own.group => parent = place.parent,
@@ -64,7 +64,7 @@ fn can_be_set_going() -> bool {
     false
 }
 
-/// Where a process stands among others.
+/// The parent, process group and session of a process.
 struct Place {
     parent: String,
     group: String,
@@ -74,20 +74,20 @@ struct Place {
 impl Place {
     fn of(process: &str) -> Option<Self> {
         let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name, in parentheses, may hold anything.
+        // The process name in parentheses may contain anything.
         let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(1).map(str::to_owned);
         Some(Self { parent: fields.next()?, group: fields.next()?, session: fields.next()? })
     }
 }
 
 async fn stopped(ask: impl Fn() -> rustix::io::Result<()>) {
-    let Ok(mut going_on) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else { return };
+    let Ok(mut continued) = signal(SignalKind::from_raw(Signal::CONT.as_raw())) else { return };
     if ask().is_err() {
         return;
     }
-    // The stop reaches this thread a moment later than the others, perhaps; nothing may be drawn in between.
+    // The stop may reach this thread later than the others, and nothing may be drawn in between.
     tokio::select! {
-        _ = going_on.recv() => {}
+        _ = continued.recv() => {}
         () = tokio::time::sleep(STOPS_WITHIN) => {}
     }
 }

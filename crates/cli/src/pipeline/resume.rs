@@ -1,11 +1,11 @@
-//! Going on with a pipeline: shows what its state file says, and asks what must be known first.
+//! Resuming a pipeline: shows the state in its file, and asks for the choice that it requires.
 
 use crate::error::CommandError;
 use crate::{line_prompt, print};
-use lockgate::pipeline::{PipelineResume, ResumeFlagRequired, Situation};
+use lockgate::pipeline::{PipelineResume, ResumeChoice, Situation};
 use lockgate::sanitize;
 
-/// How somebody wants a pipeline to go on.
+/// How to resume a pipeline
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct PipelineResumeFlags {
     /// Confirm that the failure of a pipeline is fixed, instead of being asked
@@ -20,28 +20,27 @@ pub(crate) struct PipelineResumeFlags {
 }
 
 impl PipelineResumeFlags {
-    /// What was asked for, if anything.
-    pub(crate) fn choice(self) -> Option<ResumeFlagRequired> {
+    pub(crate) fn choice(self) -> Option<ResumeChoice> {
         match self {
-            Self { restart: true, .. } => Some(ResumeFlagRequired::Restart),
-            Self { continue_run: true, .. } => Some(ResumeFlagRequired::Continue),
-            Self { fixed: true, .. } => Some(ResumeFlagRequired::Fixed),
+            Self { restart: true, .. } => Some(ResumeChoice::Restart),
+            Self { continue_run: true, .. } => Some(ResumeChoice::Continue),
+            Self { fixed: true, .. } => Some(ResumeChoice::Fixed),
             Self { restart: false, continue_run: false, fixed: false } => None,
         }
     }
 }
 
-/// Says where a pipeline is, and asks what must be known first unless that was said already.
+/// Shows the situation of a pipeline, and asks for a choice unless one is given.
 pub(crate) fn ask(
     resume: &PipelineResume,
-    chosen: Option<ResumeFlagRequired>,
+    chosen: Option<ResumeChoice>,
     may_ask: bool,
-) -> Result<Option<ResumeFlagRequired>, CommandError> {
+) -> Result<Option<ResumeChoice>, CommandError> {
     if let Some(ended) = resume.ended {
-        print::note(format_args!("{} was {ended}; what was asked then is asked again", resume.prd));
+        print::note(format_args!("{} was {ended}; its last question is asked again", resume.prd));
     }
     let may_ask = may_ask && chosen.is_none() && print::is_interactive();
-    // What is not shown here is part of the error.
+    // Otherwise, the error contains it.
     let is_shown = may_ask || chosen.is_some();
     let asked = match &resume.situation {
         Situation::Ready => None,
@@ -49,35 +48,33 @@ pub(crate) fn ask(
             if is_shown {
                 print::say(sanitize::line(what));
             }
-            (may_ask && yes("Is it fixed? [y/N] ")?).then_some(ResumeFlagRequired::Fixed)
+            (may_ask && yes("Is it fixed? [y/N] ")?).then_some(ResumeChoice::Fixed)
         }
         Situation::Paused { last_gate, phase, imported } => {
             match last_gate {
-                Some(gate) => {
-                    print::say(format_args!("{} is paused; the last gate that passed: {}", resume.prd, sanitize::line(gate)))
-                }
+                Some(gate) => print::say(format_args!("{} is paused; last gate passed: {}", resume.prd, sanitize::line(gate))),
                 None => print::say(format_args!("{} is paused; no gate has passed yet", resume.prd)),
             }
             let asks = *imported && may_ask;
-            (asks && yes(&format!("Go on after phase {phase}? [y/N] "))?).then_some(ResumeFlagRequired::Continue)
+            (asks && yes(&format!("Continue after phase {phase}? [y/N] "))?).then_some(ResumeChoice::Continue)
         }
         Situation::Interrupted { what } => {
             if is_shown {
                 print::warn(sanitize::line(what));
             }
-            if may_ask { how_to_go_on()? } else { None }
+            if may_ask { ask_how()? } else { None }
         }
     };
     Ok(chosen.or(asked))
 }
 
-fn how_to_go_on() -> Result<Option<ResumeFlagRequired>, CommandError> {
-    print::say("  1. Continue: run again only what was cut off\n  2. Restart: run the whole phase again");
+fn ask_how() -> Result<Option<ResumeChoice>, CommandError> {
+    print::say("  1. Continue: rerun only the interrupted tasks\n  2. Restart: rerun the whole phase");
     loop {
         match line_prompt::ask("Which? [1] ")?.as_deref().map(str::trim) {
             None => return Ok(None),
-            Some("" | "1" | "continue") => return Ok(Some(ResumeFlagRequired::Continue)),
-            Some("2" | "restart") => return Ok(Some(ResumeFlagRequired::Restart)),
+            Some("" | "1" | "continue") => return Ok(Some(ResumeChoice::Continue)),
+            Some("2" | "restart") => return Ok(Some(ResumeChoice::Restart)),
             Some(_) => print::say("type 1 or 2"),
         }
     }
@@ -88,7 +85,7 @@ fn yes(question: &str) -> Result<bool, CommandError> {
     Ok(matches!(line.as_deref().map(str::trim).map(str::to_lowercase).as_deref(), Some("y" | "yes")))
 }
 
-/// Says where a pipeline goes on, as its source shows it.
+/// Shows where a pipeline resumes, in the form of its source.
 pub(crate) fn report(resume: &PipelineResume) {
     if let Some(newer) = &resume.newer_run {
         print::warn(format_args!("the state file of {} follows run {newer}, which is newer than this one", resume.prd));

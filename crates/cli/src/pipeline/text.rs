@@ -7,10 +7,9 @@ use lockgate::view::lockgate;
 use lockgate::{human_time, sanitize};
 use lockgate_engine::time::Timestamp;
 
-/// So many artifacts of a workstream are listed.
+/// The maximum number of artifacts listed for a workstream.
 const FEW: usize = 5;
 
-/// A pipeline as text.
 pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
     let title = sanitize::line(&format!("{} {}", view.prd, view.title)).into_owned();
     let status = styled(view.status.style(), view.status.word());
@@ -23,16 +22,16 @@ pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
     }
     if view.waits_for_review {
         let command = lockgate(["pipeline", "review", &view.prd, "--verdict", "ship", "--p0", "0", "--p1", "0"]);
-        let waits = styled(WARNING, "nothing begins before a review lets it");
+        let waits = styled(WARNING, "it starts only after a review permits it");
         text += &format!("  {waits}: {}\n", styled(HELP, sanitize::line(&command)));
     }
     if let Some(error) = &view.error {
-        let place = error.file.as_ref().map(|file| match error.line {
+        let location = error.file.as_ref().map(|file| match error.line {
             Some(line) => format!(" ({file}:{line})"),
             None => format!(" ({file})"),
         });
-        let told = format!("{}: {}{}", error.workstream, error.message, place.unwrap_or_default());
-        text += &format!("  {} {}\n", styled(ERROR, "failed:"), sanitize::line(&told));
+        let failure = format!("{}: {}{}", error.workstream, error.message, location.unwrap_or_default());
+        text += &format!("  {} {}\n", styled(ERROR, "failed:"), sanitize::line(&failure));
     }
     for phase in &view.phases {
         let numbered = phase.name.to_lowercase().starts_with("phase");

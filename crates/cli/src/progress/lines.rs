@@ -1,4 +1,4 @@
-//! Notifications as plain lines.
+//! Renders notifications as plain lines.
 
 use crate::print::{ERROR, FAINT, GOOD, STRONG, WARNING, styled};
 use crate::run_text::{hanging, tail_text};
@@ -16,7 +16,7 @@ use lockgate_runner::notifications::{
 use lockgate_runner::root::Step;
 use std::time::Duration;
 
-/// Writes the lines of a notification. A tree that shows what is running leaves less to say.
+/// Writes the lines of a notification. Fewer are needed above a tree, which shows the running tasks.
 pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_>, with_tree: bool) {
     match &notification.kind {
         Kind::RunStarted { workflow, feature } => {
@@ -24,7 +24,7 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
             let name = format!("{workflow}{about}");
             line(text, format_args!("run {}: {}", styled(STRONG, &run.id), sanitize::line(&name)));
         }
-        Kind::RunResumed => line(text, format_args!("run {} goes on", styled(STRONG, &run.id))),
+        Kind::RunResumed => line(text, format_args!("run {} continues", styled(STRONG, &run.id))),
         Kind::PhaseStarted { phase, iteration, feedback } => {
             let again = if *iteration > 1 { format!(" (execution {iteration})") } else { String::new() };
             line(text, format_args!("phase {}{again}", styled(STRONG, name(phase))));
@@ -49,16 +49,16 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
         Kind::StepRetry { step, retry } => match retry {
             Retry::Scheduled { due } => {
                 let pause = human_time::duration(due.since(notification.at));
-                line(text, format_args!("  {} is tried again in {pause}", title(*step)));
+                line(text, format_args!("  {} will be retried in {pause}", title(*step)));
             }
-            Retry::Requested => line(text, format_args!("  {} is to be tried again", title(*step))),
+            Retry::Requested => line(text, format_args!("  {} will be retried", title(*step))),
         },
         Kind::ReworkRequested { tasks, stale, issues, .. } => rework(text, tasks, stale, issues),
         Kind::AgentQuery { by, query } => {
             let word = match query {
                 AgentQuery::Started => styled(FAINT, "asks an agent"),
                 AgentQuery::Answered { agent } => {
-                    format!("{}{}", styled(FAINT, "has its answer"), agent.map(used).unwrap_or_default())
+                    format!("{}{}", styled(FAINT, "got its answer"), agent.map(used).unwrap_or_default())
                 }
             };
             line(text, format_args!("  {} {word}", sanitize::line(&asker(by))));
@@ -81,16 +81,16 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
         }
         Kind::HoldReopened { hold, revision, differences, by_check } => {
             let hold = styled(STRONG, format_args!("{hold}@{revision}"));
-            let why = if *by_check { "its check failed" } else { "what was shown has changed" };
-            line(text, format_args!("  {} {hold}", styled(WARNING, format_args!("{why}, so the hold is open again:"))));
+            let why = if *by_check { "its check failed" } else { "the shown content has changed" };
+            line(text, format_args!("  {} {hold}", styled(WARNING, format_args!("{why}, so the hold is reopened:"))));
             differences.iter().for_each(|difference| indented(text, "", difference));
         }
         Kind::HoldVoided { hold, reason } => {
-            line(text, format_args!("  hold {hold} no longer matters: {}", sanitize::line(reason)));
+            line(text, format_args!("  hold {hold} was voided: {}", sanitize::line(reason)));
         }
-        Kind::Note(told) => note(text, *told),
-        Kind::Warning(told) => warning(text, *told),
-        // How a run ended is printed by the command that drove it.
+        Kind::Note(noted) => note(text, *noted),
+        Kind::Warning(warned) => warning(text, *warned),
+        // The command that drove a run prints how it ended.
         Kind::RunInterrupted | Kind::RunEnded(_) | Kind::TasksPlanned { .. } | Kind::Recorded { .. } => {}
     }
 }
@@ -115,7 +115,7 @@ fn step_ended(text: &mut String, step: Step<'_>, took: &str, outcome: StepOutcom
         }
         StepOutcome::Passed => line(text, format_args!("  {step} {} in {took}", styled(GOOD, "passed"))),
         StepOutcome::Repeated { .. } => {
-            line(text, format_args!("  {step} done in {took}, and once more: its `until` does not hold yet"));
+            line(text, format_args!("  {step} done in {took} and runs again: its `until` condition is not met yet"));
         }
         StepOutcome::FannedOut { tasks } => line(text, format_args!("  {step} becomes {}", counted(tasks.len(), "task"))),
         StepOutcome::HandedOver(handover) => {
@@ -124,9 +124,9 @@ fn step_ended(text: &mut String, step: Step<'_>, took: &str, outcome: StepOutcom
             line(text, format_args!("  {step} {word} after {took}, {progress}"));
         }
         StepOutcome::Failed(failure) => failed(text, &step, took, failure),
-        StepOutcome::Interrupted => line(text, format_args!("  {step} {}", styled(WARNING, "was cut off"))),
+        StepOutcome::Interrupted => line(text, format_args!("  {step} {}", styled(WARNING, "was interrupted"))),
         StepOutcome::Stopped { reason } => {
-            line(text, format_args!("  {step} {}: {}", styled(WARNING, "is ended"), sanitize::line(reason)));
+            line(text, format_args!("  {step} {}: {}", styled(WARNING, "was stopped"), sanitize::line(reason)));
         }
     }
 }
@@ -147,7 +147,7 @@ fn step_skipped(text: &mut String, step: Step<'_>, skip: Skip<'_>) {
             line(text, format_args!("  {step} {} {}", styled(FAINT, "left out:"), sanitize::line(reason)));
         }
         Skip::Tolerated => {
-            line(text, format_args!("  {step} {}", styled(WARNING, "failed, and the run goes on without it")));
+            line(text, format_args!("  {step} {}", styled(WARNING, "failed; the run continues without it")));
         }
         Skip::Waived { reason, by_person } => {
             let who = if by_person { ", because a person said so" } else { "" };
@@ -159,35 +159,35 @@ fn step_skipped(text: &mut String, step: Step<'_>, skip: Skip<'_>) {
 
 fn rework(text: &mut String, tasks: &[TaskKey], stale: &[TaskKey], issues: &str) {
     for key in tasks {
-        line(text, format_args!("  {} {}", address(key), styled(WARNING, "is done again, with the issues found")));
+        line(text, format_args!("  {} {}", address(key), styled(WARNING, "runs again with the issues that were found")));
     }
     for key in stale {
-        line(text, format_args!("  {} {}", address(key), styled(WARNING, "depends on it and follows again")));
+        line(text, format_args!("  {} {}", address(key), styled(WARNING, "depends on it and runs again")));
     }
     indented(text, "issues: ", issues);
 }
 
 fn gaps(text: &mut String, checked: &GapsChecked) {
     let word = match checked.action {
-        None => styled(GOOD, "finds the work whole"),
+        None => styled(GOOD, "finds no gaps"),
         Some(action) => styled(WARNING, format_args!("finds gaps: {}", action.word())),
     };
     line(text, format_args!("  gap check of {} {word}", name(&checked.phase)));
-    checked.message.iter().chain(&checked.gaps).for_each(|told| indented(text, "", told));
+    checked.message.iter().chain(&checked.gaps).for_each(|line| indented(text, "", line));
 }
 
 fn note(text: &mut String, note: Note<'_>) {
     match note {
         Note::CheckpointSkipped { phase, .. } => {
-            let word = styled(FAINT, "passed over: its condition is not met");
+            let word = styled(FAINT, "skipped: its condition is not met");
             line(text, format_args!("  checkpoint of {} {word}", name(phase)));
         }
         Note::CheckPassed => line(text, format_args!("  {}", styled(GOOD, "its check passed"))),
         Note::DeadlinePassed { hold, then } => {
-            let word = styled(WARNING, "nobody answered in time:");
+            let word = styled(WARNING, "no one answered in time:");
             line(text, format_args!("  hold {hold}: {word} {}", sanitize::line(&describe::at_deadline(then))));
         }
-        Note::Reminder { hold } => line(text, format_args!("  hold {hold} {}", styled(WARNING, "still waits"))),
+        Note::Reminder { hold } => line(text, format_args!("  hold {hold} {}", styled(WARNING, "still waits for an answer"))),
         Note::BudgetRaised { scope } => {
             line(text, format_args!("  the budget of {} is raised by as much again", sanitize::line(&scope.title())));
         }
@@ -197,7 +197,7 @@ fn note(text: &mut String, note: Note<'_>) {
         Note::DefinitionAccepted => line(text, format_args!("the changed definition was accepted")),
         Note::PhasesSkipListed { phases } => {
             let names: Vec<String> = phases.iter().map(name).collect();
-            line(text, format_args!("  to be skipped: {}", names.join(", ")));
+            line(text, format_args!("  phases to skip: {}", names.join(", ")));
         }
     }
 }
@@ -211,12 +211,12 @@ fn warning(text: &mut String, warning: Warning<'_>) {
         }
         Warning::AttemptRefused(refused) => {
             let (what, reason) = (sanitize::line(&refused.what), sanitize::line(&refused.reason));
-            line(text, format_args!("{label} somebody tried to {what}: {reason}"));
+            line(text, format_args!("{label} an attempt to {what} was refused: {reason}"));
         }
     }
 }
 
-/// That a hold was answered, as plain lines.
+/// The lines for an answered hold.
 pub(crate) fn answered(label: &str, actor: Option<&Actor>, feedback: Option<&str>) -> String {
     let mut text = String::new();
     let label = sanitize::line(label).into_owned();

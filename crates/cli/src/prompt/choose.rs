@@ -1,4 +1,4 @@
-//! One of the options of a hold, and what is said with it.
+//! Asks the person to choose an option of a hold and to write feedback.
 
 use super::line::Line;
 use super::panel::Panel;
@@ -9,24 +9,23 @@ use lockgate::sanitize;
 use lockgate_engine::hold::{Choice, HoldState};
 use std::sync::Arc;
 
-/// Somebody is being asked.
+/// The state of an open question.
 pub(super) struct Asking<'a> {
     about: &'a HoldPrompt<'a>,
     context: Context<'a>,
     panel: Panel,
     screen: live::Asking,
     marker: u64,
-    /// Words that are no answer, and that it was said what they would mean.
+    /// Typed words that match no option, once their meaning as a report was explained.
     said: Option<String>,
 }
 
-/// A key, or why there is none.
+/// The next key, or the outcome that ends the question.
 enum Next {
     Key(Key),
     Over(PromptOutcome),
 }
 
-/// How writing feedback ended.
 enum Feedback {
     Sent(String),
     /// The person wants to choose again.
@@ -35,16 +34,14 @@ enum Feedback {
 }
 
 impl<'a> Asking<'a> {
-    /// Asks about a hold from now on.
     pub(super) fn of(about: &'a HoldPrompt<'a>, context: Context<'a>) -> Self {
         let panel = Panel::new(Some(about.shown.clone()), hint::question(about.hold.options.len()));
         Self { about, context, panel, screen: live::ask(), marker: about.store.changes(), said: None }
     }
 
-    /// Asks for one of the options.
     pub(super) async fn choose(&mut self, terminal: &mut Terminal) -> Result<PromptOutcome, CommandError> {
         let options = &self.about.hold.options;
-        // What was answered before is what the arrows come to first; it takes a person to choose it again.
+        // The arrows start at the previous answer, which is never chosen by default.
         let previous = self.about.hold.previous_choice();
         let previous = previous.and_then(|choice| options.iter().position(|known| known.id == choice.id));
         loop {
@@ -91,14 +88,14 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Puts an option where a person types, or nothing.
+    /// Puts the label of an option into the input row, or clears it.
     fn type_option(&mut self, at: Option<usize>) {
         let label = at.and_then(|at| self.about.hold.options.get(at)).map_or("", |choice| choice.label.as_str());
         self.panel.line.set(label);
         self.panel.chosen = at;
     }
 
-    /// Says that there is feedback which was not sent.
+    /// Shows the hint that unsent feedback is kept.
     fn hint_at_draft(&mut self) {
         self.panel.hints.retain(|known| *known != hint::KEPT);
         if !self.context.draft.text().is_empty() {
@@ -106,7 +103,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes what was typed as an answer; gives nothing where the person has yet to choose.
+    /// Takes the typed text as an answer. Returns `None` if the person has yet to choose.
     async fn entered(&mut self, terminal: &mut Terminal) -> Result<Option<PromptOutcome>, CommandError> {
         let about = self.about;
         let Some(choice) = about.hold.option(self.panel.line.text()) else { return Ok(self.unknown()) };
@@ -121,12 +118,12 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// The option that takes words as a report.
+    /// The option that reports a problem in words.
     fn report(&self) -> Option<&'a Choice> {
         self.about.hold.options.iter().find(|choice| choice.requires_feedback)
     }
 
-    /// Takes words that name no option. The same words once more are meant as a report, where there is such an option.
+    /// Handles words that match no option. Entered a second time, they are a report if there is such an option.
     fn unknown(&mut self) -> Option<PromptOutcome> {
         let words = self.panel.line.text().trim().to_owned();
         if words.is_empty() {
@@ -141,14 +138,14 @@ impl<'a> Asking<'a> {
                 self.said = Some(words);
             }
             None => {
-                self.panel.message = Some(format!("{} is none of the options.", sanitize::line(&words)));
+                self.panel.message = Some(format!("{} is not one of the options.", sanitize::line(&words)));
                 self.type_option(None);
             }
         }
         None
     }
 
-    /// Asks for feedback, with the question and its options still in sight.
+    /// Asks for feedback while the question and its options stay visible.
     async fn feedback(&mut self, terminal: &mut Terminal, choice: &Choice) -> Result<Feedback, CommandError> {
         let choosing = self.panel.clone();
         self.panel.hints.retain(|known| *known != hint::KEPT);
@@ -159,7 +156,7 @@ impl<'a> Asking<'a> {
         (self.panel, self.panel.position) = (choosing, self.panel.position);
         self.type_option(None);
         if matches!(written, Ok(Feedback::Back)) && choice.requires_feedback && self.context.draft.text().trim().is_empty() {
-            self.panel.message = Some("Nothing was said, so nothing was reported.".to_owned());
+            self.panel.message = Some("No feedback was given, so nothing was reported.".to_owned());
         }
         written
     }
@@ -203,7 +200,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Shows the question as it is now, and waits for a key, for somebody else's answer, or for a signal.
+    /// Shows the question, and waits for a key, an answer from elsewhere, or a signal.
     async fn next(&mut self, terminal: &mut Terminal) -> Result<Next, CommandError> {
         loop {
             self.panel.position = Some(self.context.queue.position());
@@ -228,7 +225,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Whether the hold is still open as it was shown.
+    /// Whether the hold is still open with the shown revision.
     pub(super) async fn is_open(&self) -> Result<bool, CommandError> {
         let hold = self.about.hold;
         let rows = self.about.store.find_holds(hold.id.as_str()).await?;
@@ -237,7 +234,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// What is typed without a question that could close meanwhile.
+/// A text input without a hold that could close in the meantime.
 pub(super) struct Typing {
     pub(super) panel: Panel,
     screen: live::Asking,
@@ -248,7 +245,7 @@ impl Typing {
         Self { panel, screen: live::ask() }
     }
 
-    /// Shows what is typed, and waits for the next key. None when the terminal is gone.
+    /// Shows the input, and waits for the next key. `None` if the terminal is gone.
     pub(super) async fn next(&mut self, terminal: &mut Terminal) -> Option<Key> {
         self.screen.show(Arc::new(self.panel.clone()));
         let key = terminal.key().await;
@@ -259,7 +256,6 @@ impl Typing {
         key
     }
 
-    /// What is typed.
     pub(super) fn line(&mut self) -> &mut Line {
         &mut self.panel.line
     }

@@ -1,22 +1,19 @@
-//! Questions about an answer that the command line gives: whether it is meant, and what is to be said with it.
+//! Asks to confirm an answer from the command line, and for its feedback.
 
 use super::choose::Typing;
 use super::panel::Panel;
 use super::{HoldPrompt, Key, Terminal, editor, hint};
 use crate::error::CommandError;
 
-/// What somebody said to a question of yes or no.
+/// The answer to a yes-or-no question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmed {
-    /// A clear yes.
     Yes,
-    /// Anything else.
     No,
-    /// Ctrl+C.
     Interrupted,
 }
 
-/// Asks whether to go on; about a hold, which is shown then.
+/// Asks for confirmation, and shows the hold that it is about.
 pub(crate) async fn confirm(question: &str, about: Option<&HoldPrompt<'_>>) -> Result<Confirmed, CommandError> {
     let Ok(mut terminal) = Terminal::take() else { return Ok(Confirmed::No) };
     let mut typing = Typing::of(Panel::new(about.map(|about| about.shown.clone()), format!("{question} [y/N] ")));
@@ -39,11 +36,11 @@ pub(crate) async fn confirm(question: &str, about: Option<&HoldPrompt<'_>>) -> R
     }
 }
 
-/// Asks for what is to be said with an answer; gives how asking ended where nothing was said.
+/// Asks for feedback. Returns how the question ended if none was given.
 pub(crate) async fn feedback(about: &HoldPrompt<'_>) -> Result<Result<String, Confirmed>, CommandError> {
     let Ok(mut terminal) = Terminal::take() else { return Ok(Err(Confirmed::No)) };
     let mut panel = Panel::new(Some(about.shown.clone()), "> ");
-    panel.keys = Some(hint::feedback("Esc answers nothing"));
+    panel.keys = Some(hint::feedback("Esc cancels"));
     let mut typing = Typing::of(panel);
     loop {
         match typing.next(&mut terminal).await {

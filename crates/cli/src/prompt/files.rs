@@ -1,4 +1,4 @@
-//! The files of a hold in full, in the pager that the person likes, or page by page.
+//! Shows the files of a hold in full, in a pager or page by page.
 
 use super::HoldPrompt;
 use super::key::Key;
@@ -18,10 +18,10 @@ use lockgate_store::Store;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// The exit code by which a shell says that there is no such program.
+/// The exit code of a shell for an unknown program.
 const NO_SUCH_PROGRAM: i32 = 127;
 
-/// Shows a question in full, and its files as they were when it was opened.
+/// Shows a question in full, with its files as they were when it was opened.
 pub(super) async fn show(terminal: &mut Terminal, about: &HoldPrompt<'_>, halt: Option<&Halt>) -> Result<(), CommandError> {
     let files = in_full(about.hold, about.store).await?;
     let text = format!("{}\n{files}", about.shown.in_full(SystemClock.now()));
@@ -36,7 +36,7 @@ pub(super) async fn show(terminal: &mut Terminal, about: &HoldPrompt<'_>, halt: 
     Ok(())
 }
 
-/// The pager that the person likes, else `less`; none where the terminal cannot move its cursor.
+/// The person's pager, or `less`. None if the terminal cannot move its cursor.
 fn pager(terminal: &Terminal) -> Option<Command> {
     if !live::possible() {
         return None;
@@ -56,12 +56,12 @@ fn pager(terminal: &Terminal) -> Option<Command> {
     };
     let screen = terminal.open().ok()?;
     command.stdin(Stdio::piped()).stdout(screen.try_clone().ok()?).stderr(screen);
-    // What is approved here is nothing for a history of searches.
+    // Reviewed content must not leak into the search history.
     command.env("LESSHISTFILE", "-");
     Some(command)
 }
 
-/// All files, one below the other, with the bytes that were kept when the hold was opened.
+/// All files with the bytes that were stored when the hold was opened.
 async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, CommandError> {
     let digests: Vec<Digest> = hold.files.iter().filter_map(|file| file.seen.digest()).collect();
     let kept = if digests.is_empty() { Vec::new() } else { store.values(&digests).await? };
@@ -72,7 +72,7 @@ async fn in_full(hold: &Hold, store: &dyn Store) -> Result<String, CommandError>
         let shown = preview(file, bytes, usize::MAX);
         text += &format!("{} ({})\n", styled(STRONG, sanitize::line(&file.path)), sanitize::line(&shown.size));
         match (&file.seen, bytes) {
-            // Of a file every character is shown; of a folder, what is in it.
+            // A file is shown in full; a directory is shown as a listing.
             (Seen::File { .. }, Some(bytes)) if !shown.lines.is_empty() => {
                 let content = String::from_utf8_lossy(bytes);
                 text += &sanitize::lines(&content);
@@ -108,14 +108,13 @@ async fn page_by_page(terminal: &mut Terminal, text: &str, halt: Option<&Halt>) 
             print::terminal(&format!("{line}\n"));
             lines.next();
         }
-        if lines.peek().is_none() || !goes_on(terminal, halt).await {
+        if lines.peek().is_none() || !next_page(terminal, halt).await {
             break;
         }
     }
 }
 
-/// Asks whether to show the next page.
-async fn goes_on(terminal: &mut Terminal, halt: Option<&Halt>) -> bool {
+async fn next_page(terminal: &mut Terminal, halt: Option<&Halt>) -> bool {
     let hint = "-- Enter or Space: next page, q: back to the question --";
     let hint = if print::stderr_has_colour() { styled(FAINT, hint) } else { hint.to_owned() };
     let more = loop {

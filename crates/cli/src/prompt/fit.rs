@@ -1,7 +1,7 @@
-//! How a question is fitted into the rows of a window: what gives way first, and what never does.
+//! Fits a question into the rows of a window.
 //!
-//! Where there is no room for everything, the contents of files give way first, then empty rows and what is said about options, then hints,
-//! then the title. The options, the beginning of the question and the row to type in stay. What is left out is said to be.
+//! If not everything fits, the contents of files are dropped first, then empty rows and the details of options, then hints, then the
+//! title. The options, the start of the question and the input row always stay. Omissions are marked.
 
 use super::show::{INDENT, file_rows, styled_rows};
 use crate::columns::{columns, fitted};
@@ -12,27 +12,27 @@ use lockgate::sanitize;
 use lockgate::view::{DiffView, FileView};
 use lockgate_engine::words::counted;
 
-/// So many files are named however small the window is.
+/// The minimum number of files that are named.
 const FILES_NAMED: usize = 3;
 
-/// Fewer whole lines than this say less of a file than the beginnings of more.
+/// Fewer complete lines than this say less about a file than the starts of more lines.
 const LINES_WORTH_THEIR_ROWS: usize = 3;
 
-/// So many rows of a longer question are shown before something else gives way.
+/// The minimum number of rows of a long question before other parts are dropped.
 const LEAST_OF_A_QUESTION: usize = 3;
 
-/// How much of a question is shown, from all of it to the least.
+/// How much of a question is shown, in decreasing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     /// Everything, with empty rows between the parts.
     Roomy,
-    /// Without empty rows, and of files only the names.
+    /// No empty rows, and only the names of files.
     Dense,
-    /// Without what is said about the options; files are counted.
+    /// No details of options; files are only counted.
     Short,
-    /// Without hints.
+    /// No hints.
     Bare,
-    /// The beginning of the question, the options, and the row to type in.
+    /// The start of the question, the options, and the input row.
     Least,
 }
 
@@ -59,20 +59,19 @@ pub(super) struct Parts {
     pub(super) title: Vec<String>,
     pub(super) body: Vec<String>,
     pub(super) files: Vec<String>,
-    /// The rows of each option.
     pub(super) options: Vec<Vec<String>>,
     pub(super) stop: Vec<String>,
 }
 
 impl Parts {
-    /// How many rows there are without those of the question itself.
-    pub(super) fn rows_beside_body(&self, level: Level) -> usize {
+    /// The number of rows without the question itself.
+    pub(super) fn rows_without_body(&self, level: Level) -> usize {
         let options: usize = self.options.iter().map(Vec::len).sum();
         let gap = usize::from(level.is_roomy() && options > 0);
         self.title.len() + self.files.len() + gap + options + self.stop.len()
     }
 
-    /// How many rows of the question must be in sight for a level to do.
+    /// The minimum number of rows of the question at a level.
     pub(super) fn least_body(&self, level: Level) -> usize {
         match level {
             Level::Roomy | Level::Dense | Level::Short => self.body.len().min(LEAST_OF_A_QUESTION),
@@ -80,13 +79,12 @@ impl Parts {
         }
     }
 
-    /// All rows, in no more than so many. Of a question that is too long the beginning is shown, and of too many options those around
-    /// the one that is chosen.
+    /// All rows, at most `room`. A long question is cut at the end, and long lists of options are cut around the chosen one.
     pub(super) fn rows(mut self, room: usize, level: Level, chosen: Option<usize>, wide: usize) -> Vec<String> {
         self.cut_options(room.saturating_sub(self.least_body(level)), chosen, wide);
-        let beside = self.rows_beside_body(level);
-        if beside + self.body.len() > room {
-            let kept = room.saturating_sub(beside + 1);
+        let others = self.rows_without_body(level);
+        if others + self.body.len() > room {
+            let kept = room.saturating_sub(others + 1);
             let left = self.body.len() - kept;
             self.body.truncate(kept);
             let said = format!("… and {}: Ctrl+O shows all", counted(left, "more row"));
@@ -103,7 +101,7 @@ impl Parts {
         rows
     }
 
-    /// Leaves out options that are far from the one that is chosen, until the rest fits.
+    /// Drops options far from the chosen one until the rest fits.
     fn cut_options(&mut self, room: usize, chosen: Option<usize>, wide: usize) {
         let others = self.title.len() + self.files.len() + self.stop.len();
         let most = room.saturating_sub(others).max(1);
@@ -119,8 +117,8 @@ impl Parts {
     }
 }
 
-/// The files in so many rows: with fewer lines of each, then with the beginnings of lines, then without any, then only the first of
-/// them, then only how many there are.
+/// The files in `room` rows: first with fewer lines each, then with the starts of lines, then names only, then only the first names,
+/// then only the count.
 pub(super) fn files_in(files: &[FileView], wide: usize, room: usize, level: Level) -> Vec<String> {
     match level {
         _ if files.is_empty() => Vec::new(),
@@ -134,19 +132,19 @@ pub(super) fn files_in(files: &[FileView], wide: usize, room: usize, level: Leve
             let named = |count| [String::new()].into_iter().chain(named(files, count, wide)).collect();
             let all_named = std::iter::once_with(|| named(files.len()));
             let fitting = whole.chain(beginnings).chain(all_named).find(|rows| rows.len() <= room);
-            // One row stays empty, and one says how many are left out.
+            // One row is empty, and one counts the omitted files.
             fitting.unwrap_or_else(|| named(room.saturating_sub(2).max(FILES_NAMED)))
         }
         Level::Dense => named(files, FILES_NAMED, wide),
         Level::Short | Level::Bare => {
-            let said = format!("{INDENT}{}: Ctrl+O shows what is in them", counted(files.len(), "file"));
+            let said = format!("{INDENT}{}: Ctrl+O shows their contents", counted(files.len(), "file"));
             vec![styled(FAINT, fitted(&said, wide))]
         }
         Level::Least => Vec::new(),
     }
 }
 
-/// The change in so many rows: with fewer lines of its patch, then with fewer files. How much changed stays in sight.
+/// The change in `room` rows: first with fewer lines of the patch, then with fewer files. The totals always stay.
 pub(super) fn diff_in(diff: &DiffView, wide: usize, room: usize, level: Level) -> Vec<String> {
     let short = diff_text::SHORT;
     let rows = |cut: Cut| -> Vec<String> {
@@ -167,13 +165,13 @@ pub(super) fn diff_in(diff: &DiffView, wide: usize, room: usize, level: Level) -
     }
 }
 
-/// A row that fits; one that is too long is cut, and loses its colours.
+/// Truncates a row that is too long, which also drops its colours.
 fn in_one_row(row: &str, wide: usize) -> String {
     let plain = strip_str(row).to_string();
     if columns(&plain) <= wide { row.to_owned() } else { fitted(&plain, wide) }
 }
 
-/// The first files without what is in them.
+/// The names of the first files.
 fn named(files: &[FileView], count: usize, wide: usize) -> Vec<String> {
     let (named, left) = files.split_at(count.min(files.len()));
     let mut rows: Vec<String> = named.iter().map(|file| heading(file, wide)).collect();
@@ -184,7 +182,7 @@ fn named(files: &[FileView], count: usize, wide: usize) -> Vec<String> {
     rows
 }
 
-/// A file with no more than so many of its lines.
+/// A file with at most `most` of its lines.
 fn file_with(file: &FileView, most: usize, wide: usize, is_whole: bool) -> Vec<String> {
     let mut rows = vec![heading(file, wide)];
     let Some(preview) = &file.preview else { return rows };

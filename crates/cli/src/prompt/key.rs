@@ -1,76 +1,67 @@
-//! What was typed: keys out of the bytes that a terminal sends.
+//! Decodes keys from the bytes that a terminal sends.
 
-/// Pasted text longer than this is cut off.
+/// Longer pasted text is truncated.
 const LONGEST_PASTE: usize = 64 * 1024;
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// Something that was typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// A character.
     Character(char),
-    /// Text that was pasted in one piece.
+    /// Pasted text.
     Paste(String),
-    /// The end of the input.
+    /// Submits the input.
     Enter,
-    /// A line break inside the input.
     NewLine,
-    /// Takes back one character.
+    /// Deletes the character before the cursor.
     Backspace,
-    /// Takes away the character under the cursor.
+    /// Deletes the character under the cursor.
     Delete,
-    /// Takes back a word.
     DeleteWord,
-    /// Takes back everything.
     DeleteAll,
-    /// One character to the left.
     Left,
-    /// One character to the right.
     Right,
-    /// To the beginning of the input.
+    /// Moves to the start of the input.
     Home,
-    /// To the end of the input.
+    /// Moves to the end of the input.
     LineEnd,
-    /// The option before.
+    /// Chooses the previous option.
     Up,
-    /// The option after.
+    /// Chooses the next option.
     Down,
-    /// Back.
     Escape,
     /// Ctrl+C.
     Interrupt,
     /// Ctrl+Z.
     Suspend,
-    /// The window has another size, or the terminal was given back: what is there is to be drawn again.
+    /// The window was resized, or the terminal was returned; everything must be drawn again.
     Redraw,
-    /// Ctrl+O: shows the files.
+    /// Ctrl+O: show the files.
     Files,
-    /// Ctrl+G: opens an editor.
+    /// Ctrl+G: open an editor.
     Editor,
-    /// Ctrl+D: nothing more will be typed.
+    /// Ctrl+D: the end of input.
     End,
 }
 
-/// Makes keys out of bytes, which may come in any pieces.
+/// Decodes keys from bytes that arrive in arbitrary chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     waiting: Vec<u8>,
 }
 
 impl Decoder {
-    /// Takes bytes.
     pub(crate) fn take(&mut self, bytes: &[u8]) {
         self.waiting.extend_from_slice(bytes);
     }
 
-    /// Whether there are bytes that make no key yet.
+    /// Whether the bytes of an incomplete key are buffered.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// The next key, once all its bytes are there. When nothing more comes (`at_last`), what is there must do.
+    /// The next key, once it is complete. With `at_last`, no more bytes are expected, and incomplete ones are decoded as they are.
     pub(crate) fn next(&mut self, at_last: bool) -> Option<Key> {
         while !self.waiting.is_empty() {
             let (key, used) = match decode(&self.waiting) {
@@ -78,7 +69,7 @@ impl Decoder {
                 Decoded::Nothing(used) => (None, used),
                 Decoded::Incomplete if at_last => {
                     let key = (self.waiting[0] == 0x1b).then_some(Key::Escape);
-                    // A paste that never ends is thrown away whole; anything else loses its first byte.
+                    // An unfinished paste is discarded; otherwise only the first byte is dropped.
                     (key, if self.waiting.starts_with(PASTE_BEGINS) { self.waiting.len() } else { 1 })
                 }
                 Decoded::Incomplete => return None,
@@ -169,7 +160,7 @@ fn control_sequence(bytes: &[u8]) -> Decoded {
     }
 }
 
-/// The key that moves the cursor, by the last byte of its sequence.
+/// The cursor key with this final byte.
 fn moving(last: u8) -> Option<Key> {
     match last {
         b'A' => Some(Key::Up),

@@ -1,31 +1,30 @@
-//! One line of input: what is typed so far, where the cursor stands, and how it is drawn.
+//! One line of input with a cursor.
 
 use super::key::Key;
 use crate::columns::{columns, first, last};
 use lockgate::sanitize;
 
-/// What is typed so far.
+/// The typed text and the cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line {
     text: String,
-    /// Where the next character goes, in bytes.
+    /// The position of the cursor, in bytes.
     cursor: usize,
 }
 
 impl Line {
-    /// What is typed so far.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Puts something else in its place.
+    /// Replaces the text.
     pub(crate) fn set(&mut self, text: &str) {
         self.text.clear();
         self.text.push_str(text);
         self.cursor = text.len();
     }
 
-    /// Takes a key that edits; whether it was one.
+    /// Applies an editing key, and returns whether it was one.
     pub(crate) fn edit(&mut self, key: &Key) -> bool {
         match key {
             Key::Character(character) => self.insert(character.encode_utf8(&mut [0; 4])),
@@ -68,13 +67,12 @@ impl Line {
         self.cursor + self.text[self.cursor..].chars().next().map_or(0, char::len_utf8)
     }
 
-    /// What is shown before and after the cursor behind a label. It never takes more than one row: of a long text, what is around the
-    /// cursor is shown.
+    /// The text before and after the cursor that fits next to a label. A long text scrolls with the cursor, so that it never takes
+    /// more than one row.
     pub(super) fn visible(&self, label: &str, wide: usize) -> (String, String) {
         self.visible_in(room(label, wide))
     }
 
-    /// What is shown before and after the cursor in so many columns.
     fn visible_in(&self, room: usize) -> (String, String) {
         let (before, after) = self.text.split_at(self.cursor);
         let (before, after) = (sanitize::line(before), sanitize::line(after));
@@ -96,12 +94,12 @@ impl Line {
     }
 }
 
-/// How many columns are left behind a label, with one for the cursor.
+/// The columns next to a label, minus one for the cursor.
 fn room(label: &str, wide: usize) -> usize {
     wide.saturating_sub(columns(label) + 1)
 }
 
-/// Whether there is room enough behind a label to type.
+/// Whether enough columns are left next to a label.
 pub(crate) fn fits(label: &str, wide: usize) -> bool {
     room(label, wide) >= 16
 }

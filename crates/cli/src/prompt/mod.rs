@@ -1,13 +1,13 @@
-//! Asking a person at the terminal. The question closes by itself when somebody else answers it.
+//! Asks a person at the terminal. The question closes by itself when it is answered elsewhere.
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | this one | [`ask`] asks about one hold, next to a live tree or without one |
-//! | `choose`, `confirm` | take keys until there is an answer |
-//! | `show`, `fit`, `panel` | what is asked, as rows for any window |
+//! | `choose`, `confirm` | read keys until there is an answer |
+//! | `show`, `fit`, `panel` | render the question as rows for any window |
 //! | `files`, `editor` | the pager and the editor |
-//! | `terminal`, `key`, `line` | the terminal, what is typed, and one line of that |
-//! | `queue` | which of several holds is asked about |
+//! | `terminal`, `key`, `line` | the terminal, its keys, and the input line |
+//! | `queue` | the order of several holds |
 
 mod choose;
 mod confirm;
@@ -39,27 +39,24 @@ use lockgate_runner::driver::Halt;
 use lockgate_store::Store;
 use std::sync::Arc;
 
-/// What came of asking.
+/// The outcome of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PromptOutcome {
-    /// The person chose.
     Chose {
-        /// The option.
         option: OptionId,
-        /// What was said with it.
         feedback: Option<String>,
     },
-    /// The question no longer stands as it was shown: somebody else answered it, or the run ended.
+    /// The hold was answered by another process, was reopened, or the run ended.
     Elsewhere,
     /// The person pressed Ctrl+C.
     Interrupted,
     /// A signal asks the program to stop.
     Halted,
-    /// Nothing can be typed any more.
+    /// The terminal is gone.
     NoOneThere,
 }
 
-/// A hold that a person is asked about, and what is shown of it.
+/// A hold and its presentation.
 pub(crate) struct HoldPrompt<'a> {
     hold: &'a Hold,
     shown: Arc<HoldText>,
@@ -78,25 +75,25 @@ impl<'a> HoldPrompt<'a> {
     }
 }
 
-/// What asking about a hold needs besides the hold.
+/// The circumstances of a question.
 pub(crate) struct Context<'a> {
-    /// Feedback that is not sent; it stays here.
+    /// Unsent feedback, which is kept here.
     pub(crate) draft: &'a mut Line,
-    /// Which of several holds it is.
+    /// The position of the hold among others.
     pub(crate) queue: &'a mut Queue,
-    /// Ends asking when a signal asks the program to stop.
+    /// Ends the question when a signal asks the program to stop.
     pub(crate) halt: &'a Halt,
 }
 
-/// Asks about one hold, above the live tree where there is one. It is on the terminal until this ends or is dropped; then nothing is
-/// left of it there, and it is up to the caller to say what was answered.
+/// Asks about one hold, above the live tree if there is one. The question disappears from the terminal when this ends or is dropped;
+/// the caller reports the answer.
 pub(crate) async fn ask(about: &HoldPrompt<'_>, context: Context<'_>) -> Result<PromptOutcome, CommandError> {
     if about.hold.options.is_empty() {
         return Ok(PromptOutcome::NoOneThere);
     }
     let Ok(mut terminal) = Terminal::take() else { return Ok(PromptOutcome::NoOneThere) };
     let mut asking = Asking::of(about, context);
-    // Somebody may have answered between the look that led here and the marker.
+    // The hold may have been answered before the marker was taken.
     match asking.is_open().await? {
         true => asking.choose(&mut terminal).await,
         false => Ok(PromptOutcome::Elsewhere),

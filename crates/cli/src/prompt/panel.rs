@@ -1,5 +1,4 @@
-//! What is on the terminal while a person is asked: the hold, hints, and the row to type in. It is a picture of the moment, made for any
-//! window.
+//! Renders an open question: the hold, hints, and the input row. It is a snapshot that can be drawn in any window.
 
 use super::fit::{Level, Parts};
 use super::line::{self, Line};
@@ -12,29 +11,28 @@ use lockgate_engine::id::HoldId;
 use lockgate_engine::time::Timestamp;
 use std::sync::Arc;
 
-/// A person is asked this, and has typed so much.
+/// A snapshot of a question and its input.
 #[derive(Clone)]
 pub(crate) struct Panel {
-    /// The hold; none where the question stands alone.
+    /// The hold, if the question is about one.
     shown: Option<Arc<HoldText>>,
-    /// Which of several holds it is.
+    /// The position of the hold among others.
     pub(super) position: Option<Position>,
     pub(super) hints: Vec<&'static str>,
-    /// The question that was answered before this one, with its answer.
+    /// The previous question with its answer.
     pub(super) settled: Option<String>,
-    /// The keys that there are, where they are more than the label says.
+    /// The available keys, unless the label names them.
     pub(super) keys: Option<String>,
-    /// What became of the last key.
+    /// The result of the last key.
     pub(super) message: Option<String>,
-    /// What stands before the typed text.
+    /// The text before the input.
     pub(super) label: String,
     pub(super) line: Line,
-    /// The option that the arrows have chosen.
+    /// The option chosen with the arrow keys.
     pub(super) chosen: Option<usize>,
 }
 
 impl Panel {
-    /// Asks about a hold, or without one.
     pub(super) fn new(shown: Option<Arc<HoldText>>, label: impl Into<String>) -> Self {
         let hints = shown.as_ref().and_then(|shown| shown.in_full_hint()).into_iter().collect();
         Self {
@@ -50,14 +48,14 @@ impl Panel {
         }
     }
 
-    /// A question about a hold with an option typed, for a picture.
+    /// A question with typed text, for a picture.
     pub(crate) fn typed(shown: HoldText, options: usize, typed: &str) -> Self {
         let mut panel = Self::new(Some(Arc::new(shown)), hint::question(options));
         panel.line.set(typed);
         panel
     }
 
-    /// The rows below the options, the last of them to type in, and the column of the cursor there.
+    /// The rows below the options, the last of which is the input row, and the column of the cursor in it.
     fn tail(&self, wide: usize, level: Level) -> (Vec<String>, usize) {
         let mut rows = Vec::new();
         if level.has_hints() {
@@ -66,7 +64,7 @@ impl Panel {
             rows.extend(self.keys.iter().flat_map(|keys| styled_rows(FAINT, folded(keys, wide))));
         }
         rows.extend(self.message.iter().flat_map(|message| folded(message, wide)));
-        // In a narrow window the label is above the row, which is always one.
+        // In a narrow window, the label is above the input row.
         let label = if line::fits(&self.label, wide) { self.label.as_str() } else { "> " };
         if label != self.label && level.has_hints() {
             rows.extend(folded(&self.label, wide));
@@ -77,17 +75,17 @@ impl Panel {
     }
 }
 
-/// A way to show the question.
+/// A way to lay out the question.
 struct Candidate {
     level: Level,
     room: usize,
-    /// Whether it does only where every row of the question is in sight.
+    /// Whether every row of the question must be visible.
     is_whole: bool,
 }
 
 impl Question for Panel {
     fn frame(&self, now: Timestamp, columns: usize, most: usize, reserved: usize) -> Frame {
-        // The last column stays free, because terminals go to the next row when it is filled.
+        // The last column stays free, because terminals wrap when it is filled.
         let wide = columns.saturating_sub(1).max(1);
         let position = self.position.filter(|position| position.of > 1).map(|position| position.to_string());
         let parts = |level: Level, files: usize| {
@@ -95,7 +93,7 @@ impl Question for Panel {
             shown.map(|shown| shown.parts(now, position.as_deref(), wide, level, files))
         };
         let with_tree = most.saturating_sub(reserved);
-        // The whole question matters more than the tree, and the tree more than the last rows of a question that is cut off anyway.
+        // The whole question is more important than the tree, and the tree more than the last rows of a truncated question.
         let mut candidates = vec![
             Candidate { level: Level::Roomy, room: with_tree, is_whole: true },
             Candidate { level: Level::Roomy, room: most, is_whole: true },
@@ -107,7 +105,7 @@ impl Question for Panel {
         let fits = |candidate: &Candidate| {
             let level = candidate.level;
             let least = parts(level, 0).map_or(0, |parts: Parts| {
-                parts.rows_beside_body(level) + if candidate.is_whole { parts.body.len() } else { parts.least_body(level) }
+                parts.rows_without_body(level) + if candidate.is_whole { parts.body.len() } else { parts.least_body(level) }
             });
             least + self.tail(wide, level).0.len() <= candidate.room
         };
@@ -116,11 +114,11 @@ impl Question for Panel {
         let (tail, column) = self.tail(wide, level);
         let room = room.saturating_sub(tail.len());
         let without_files =
-            parts(level, 0).map_or(0, |parts| parts.rows_beside_body(level) + parts.body.len() - parts.files.len());
+            parts(level, 0).map_or(0, |parts| parts.rows_without_body(level) + parts.body.len() - parts.files.len());
         let mut rows = parts(level, room.saturating_sub(without_files))
             .map_or_else(Vec::new, |parts| parts.rows(room, level, self.chosen, wide));
         rows.extend(tail);
-        // The row to type in is there whatever else is not.
+        // The input row is always visible.
         let over = rows.len().saturating_sub(most);
         rows.drain(..over);
         let row = rows.len() - 1;
@@ -138,7 +136,7 @@ mod tests {
     use crate::reference::scripted_run::ScriptedRun;
     use anstream::adapter::strip_str;
 
-    /// A checkpoint with a question of so many lines, two files and four options.
+    /// A checkpoint with a question of `lines` lines, two files and four options.
     fn panel(lines: usize) -> Panel {
         let question: String = (1..=lines).map(|at| format!("        line {at} asks 日本語 something\n")).collect();
         let flow = format!(
@@ -189,14 +187,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_of_a_question_is_said() {
+    fn omitted_rows_of_a_question_are_counted() {
         let rows = rows(&panel(70), 80, 23, 6);
         assert!(rows.iter().any(|row| row.ends_with("more rows: Ctrl+O shows all")), "{rows:#?}");
         assert!(rows.len() <= 17, "the rest is for the tree: {rows:#?}");
     }
 
     #[test]
-    fn of_several_holds_it_is_said_which_one_this_is() {
+    fn the_title_names_the_position_among_several_holds() {
         let mut panel = panel(1);
         panel.position = Some(Position { at: 1, of: 1 });
         assert!(rows(&panel, 80, 40, 0)[0].starts_with("Checkpoint in phase review"));

@@ -1,13 +1,13 @@
-//! Which of several open holds is being asked about.
+//! The order of open holds while a person answers them.
 
 use lockgate_engine::id::HoldId;
 use std::fmt;
 use tokio::sync::watch;
 
-/// Which of several questions one is.
+/// The position of a question among several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
-    /// Counted from 1.
+    /// From 1.
     pub(crate) at: usize,
     pub(crate) of: usize,
 }
@@ -18,7 +18,7 @@ impl fmt::Display for Position {
     }
 }
 
-/// The holds that are asked about one after another: some are done, and those that are open now are to come.
+/// The holds that are asked about one after another: those already passed, and those that are open.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     open: watch::Receiver<Vec<(HoldId, u32)>>,
@@ -26,22 +26,22 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Counts holds as they open and close.
+    /// Follows holds as they open and close.
     pub(crate) fn of(open: watch::Receiver<Vec<(HoldId, u32)>>) -> Self {
         Self { open, done: Vec::new() }
     }
 
-    /// Takes note that a hold is done with, also where the list of open ones still has it.
+    /// Records that a hold is done, even if the list of open holds still contains it.
     pub(crate) fn pass(&mut self, hold: &HoldId, revision: u32) {
         self.done.push((hold.clone(), revision));
     }
 
-    /// Counts from 1 again, because no hold was left.
+    /// Restarts the count, because no hold is left.
     pub(crate) fn restart(&mut self) {
         self.done.clear();
     }
 
-    /// Which one is asked about now.
+    /// The position of the current hold.
     pub(super) fn position(&self) -> Position {
         let left = self.open.borrow().iter().filter(|open| !self.done.contains(open)).count();
         Position { at: self.done.len() + 1, of: self.done.len() + left.max(1) }
@@ -68,7 +68,7 @@ mod tests {
         sender.send_replace(vec![hold("a"), hold("b"), hold("c")]);
         assert_eq!(queue.position().to_string(), "1 of 3");
         queue.pass(&hold("a").0, 1);
-        assert_eq!(queue.position().to_string(), "2 of 3", "also before the list is without it");
+        assert_eq!(queue.position().to_string(), "2 of 3", "even before it is removed from the list");
         sender.send_replace(vec![hold("b"), hold("c")]);
         assert_eq!(queue.position().to_string(), "2 of 3");
         sender.send_replace(vec![hold("b")]);

@@ -1,4 +1,4 @@
-//! A hold as a person sees it before answering: the question, what must be said with it, the files, the options.
+//! Renders a hold before it is answered: the question, its notes, the files, the options.
 
 use super::fit::{Level, Parts, diff_in, files_in};
 use super::hint;
@@ -6,28 +6,27 @@ use crate::columns::{self, fitted, folded};
 use crate::error::CommandError;
 use crate::print::{FAINT, STRONG, WARNING, styled};
 use anstyle::Style;
-use lockgate::sanitize;
 use lockgate::view::{self, HoldView};
+use lockgate::{human_time, sanitize};
 use lockgate_engine::hold::{Hold, HoldKind};
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::Run;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::Store;
 
-/// What stands before everything about a file, and before every option.
+/// The indentation of files and options.
 pub(super) const INDENT: &str = "  ";
 
-/// What stands before what is said about an option.
+/// The indentation of an option's details.
 const BELOW_OPTION: &str = "     ";
 
-/// What the notes of a hold begin with.
+/// The label of notes.
 const NOTE: &str = "note:";
 
 /// A hold with its files as they were when it was opened.
 pub(crate) struct HoldText {
     pub(super) hold: HoldId,
     title: String,
-    /// The question itself.
     text: String,
     notes: Vec<String>,
     view: HoldView,
@@ -35,14 +34,13 @@ pub(crate) struct HoldText {
     stop: Option<String>,
 }
 
-/// An option, and what is said about it.
+/// An option and its details.
 struct OptionText {
     line: String,
     details: Vec<String>,
 }
 
 impl HoldText {
-    /// What is shown of a hold.
     pub(crate) async fn of(run: &Run, hold: &Hold, store: &dyn Store) -> Result<Self, CommandError> {
         let view = HoldView::with_previews(hold, store).await?;
         let text = hold.asked.as_ref().map_or_else(|| hold.prompt.clone(), |asked| asked.prompt().trim_end().to_owned());
@@ -65,7 +63,7 @@ impl HoldText {
         })
     }
 
-    /// What Ctrl+O shows of it.
+    /// The hint that Ctrl+O shows more.
     pub(super) fn in_full_hint(&self) -> Option<&'static str> {
         hint::in_full(!self.view.files.is_empty(), self.view.diff.is_some())
     }
@@ -75,7 +73,7 @@ impl HoldText {
         self.body(now, usize::MAX).iter().map(|row| format!("{row}\n")).collect()
     }
 
-    /// The parts of it as rows of no more than so many columns.
+    /// The parts as rows of at most `wide` columns.
     pub(super) fn parts(&self, now: Timestamp, position: Option<&str>, wide: usize, level: Level, files: usize) -> Parts {
         let title = match position {
             Some(position) => format!("{position} · {}", self.title),
@@ -91,7 +89,7 @@ impl HoldText {
         }
     }
 
-    /// The files and the change in so many rows, which they share.
+    /// The rows of the files and the change, which share `room`.
     fn shown_rows(&self, wide: usize, room: usize, level: Level) -> Vec<String> {
         let files = &self.view.files;
         let Some(diff) = &self.view.diff else { return files_in(files, wide, room, level) };
@@ -111,7 +109,7 @@ impl HoldText {
             }));
         }
         rows.extend(self.view.deadline_line(now).into_iter().flat_map(|line| styled_rows(WARNING, folded(&line, wide))));
-        rows.extend(self.view.answered_before().into_iter().flat_map(|line| folded(&line, wide)));
+        rows.extend(self.view.answered_before().into_iter().flat_map(|line| folded(&human_time::localize(&line), wide)));
         rows
     }
 
@@ -136,12 +134,12 @@ impl OptionText {
     }
 }
 
-/// Rows in a style, each of its own, so that a drawing may begin with any of them.
+/// Applies a style to each row separately, so that a drawing can start with any row.
 pub(super) fn styled_rows(style: Style, rows: Vec<String>) -> Vec<String> {
     rows.into_iter().map(|row| styled(style, row)).collect()
 }
 
-/// A line of a file behind its bar, in as many rows as it takes.
+/// A line of a file next to its bar, wrapped into rows.
 pub(super) fn file_rows(line: &str, wide: usize) -> Vec<String> {
     let bar = format!("{INDENT}{} ", styled(FAINT, "│"));
     let text = sanitize::line(&line.replace('\t', "    ")).into_owned();

@@ -1,4 +1,4 @@
-//! The terminal while somebody is asked: keys come one by one, and everything is as before when it is over.
+//! The terminal during a question: it is read key by key, and restored afterwards.
 
 use super::key::{Decoder, Key};
 use crate::{live, signals};
@@ -19,10 +19,10 @@ use tokio::net::unix::pipe;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long the rest of a key may take to arrive after its first byte.
+/// How long the rest of a key may take after its first byte.
 const REST_OF_A_KEY: Duration = Duration::from_millis(50);
 
-/// How long a program that the terminal was lent to may take to end when it is asked to.
+/// How long another program on the terminal may take to end after SIGTERM.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The terminal, taken over until this is dropped.
@@ -37,21 +37,21 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over the terminal that is this process's input. What was typed before the question was there is thrown away.
+    /// Takes over the terminal on stdin. Input typed before the question is discarded.
     pub(crate) fn take() -> io::Result<Self> {
         let name = termios::ttyname(io::stdin(), Vec::new())?;
         let path = PathBuf::from(OsStr::from_bytes(name.as_bytes()));
-        // Opened anew, so that reading without waiting changes nothing for others who use the same terminal.
+        // Opened again, so that non-blocking reads do not affect other users of the same terminal.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::open(name, flags, Mode::empty())?;
         let before = termios::tcgetattr(&opened)?;
         let mut during = before.clone();
-        // Output stays as it was: only what is typed is taken key by key, with Ctrl+C as a key.
+        // Output modes stay the same. Input is read key by key, and Ctrl+C is a key.
         during.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG | LocalModes::IEXTEN);
         during.input_modes.remove(InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::IXON);
         during.special_codes[SpecialCodeIndex::VMIN] = 1;
         during.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // A terminal is read as a pipe is: wait, then take what is there.
+        // A terminal can be read like a pipe: wait until it is readable, then read.
         let input = pipe::Receiver::from_owned_fd_unchecked(opened)?;
         let resized = signal(SignalKind::window_change())?;
         termios::tcsetattr(input.as_fd(), OptionalActions::Drain, &during)?;
@@ -61,7 +61,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// The next key; nothing when the terminal is gone. May be dropped while it waits.
+    /// The next key, or `None` if the terminal is gone. Cancel-safe.
     pub(crate) async fn key(&mut self) -> Option<Key> {
         let Self { input, decoder, resized, .. } = self;
         tokio::select! {
@@ -72,8 +72,7 @@ impl Terminal {
         }
     }
 
-    /// Stops this process as Ctrl+Z does elsewhere, with the terminal as it was, until it is set going again. Says what that means.
-    /// Everything that was on the screen is drawn again then.
+    /// Restores the terminal and stops this process as Ctrl+Z does, until it is continued. Then everything is drawn again.
     pub(crate) async fn suspend(&mut self, meaning: &str) {
         let hidden = live::hide();
         self.release();
@@ -82,14 +81,14 @@ impl Terminal {
         drop(hidden);
     }
 
-    /// The terminal itself, for a program that is started on it.
+    /// Opens the terminal for a child process.
     pub(crate) fn open(&self) -> io::Result<File> {
         OpenOptions::new().read(true).write(true).open(&self.name)
     }
 
-    /// Lends the terminal to a program until that ends, and gives it what it is to read. The program is in the group of this
-    /// process, as are all that share a terminal: Ctrl+Z stops both. Ctrl+C is its own affair meanwhile. When this process is asked
-    /// to end, so is the program. What happens meanwhile is printed afterwards.
+    /// Lends the terminal to a program until it ends, and writes `input` to its stdin. The program stays in the process group of this
+    /// process, so that Ctrl+Z stops both. Ctrl+C only reaches the program. If this process is asked to stop, the program is stopped
+    /// too. Output is printed afterwards.
     pub(crate) async fn lend(&mut self, command: &mut Command, input: Vec<u8>, halt: Option<&Halt>) -> io::Result<ExitStatus> {
         let held_back = live::hold_back();
         self.release();
@@ -108,25 +107,25 @@ impl Terminal {
 
     fn retake(&self) {
         self.set(&self.during);
-        // What was typed meanwhile was meant for somebody else.
+        // This input was meant for the other program.
         if let Err(error) = termios::tcflush(self.input.as_fd(), QueueSelector::IFlush) {
-            tracing::debug!(%error, "what was typed meanwhile is read as well");
+            tracing::debug!(%error, "input for the other program could not be discarded");
         }
         live::write_now("\x1b[?2004h");
     }
 
-    /// Sets how the terminal treats its input; one that is gone has no settings.
+    /// Changes the terminal settings. Fails only if the terminal is gone.
     fn set(&self, settings: &Termios) {
         if let Err(error) = termios::tcsetattr(self.input.as_fd(), OptionalActions::Drain, settings) {
-            tracing::debug!(%error, "the settings of the terminal stay as they are");
+            tracing::debug!(%error, "the terminal settings could not be changed");
         }
     }
 
-    /// How many characters fit on a line, and how many lines there are.
+    /// The columns and rows of the terminal.
     pub(crate) fn size(&self) -> (usize, usize) {
         let size = termios::tcgetwinsize(self.input.as_fd());
         let (columns, rows) = size.map_or((0, 0), |size| (usize::from(size.ws_col), usize::from(size.ws_row)));
-        // A terminal that does not say how large it is.
+        // Some terminals do not report their size.
         (if columns == 0 { 80 } else { columns }, if rows == 0 { 24 } else { rows })
     }
 }
@@ -174,7 +173,7 @@ async fn read(input: &pipe::Receiver) -> Option<Vec<u8>> {
     }
 }
 
-/// Ends when this process is asked to, where it hears that.
+/// Completes when this process is asked to stop; never without a `halt`.
 pub(super) async fn halted(halt: Option<&Halt>) {
     match halt {
         Some(halt) => halt.halted().await,
@@ -185,7 +184,7 @@ pub(super) async fn halted(halt: Option<&Halt>) {
 async fn until_it_ends(command: &mut Command, input: Vec<u8>, halt: Option<&Halt>) -> io::Result<ExitStatus> {
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Whoever stops reading has seen enough.
+        // A reader that closes its stdin has seen enough, so errors are ignored.
         tokio::spawn(async move { stdin.write_all(&input).await });
     }
     let halted = halted(halt);
@@ -195,14 +194,14 @@ async fn until_it_ends(command: &mut Command, input: Vec<u8>, halt: Option<&Halt
         tokio::select! {
             ended = child.wait() => return ended,
             () = &mut halted => break,
-            // The program was asked to stop as well, and has the terminal.
+            // The program has the terminal and was stopped by the same signal.
             () = live::suspension() => live::stop().await,
         }
     }
     if let Some(pid) = pid
         && let Err(error) = kill_process(pid, Signal::TERM)
     {
-        tracing::debug!(%error, "the program has ended already");
+        tracing::debug!(%error, "the program has already ended");
     }
     if let Ok(ended) = tokio::time::timeout(ENDS_WITHIN, child.wait()).await {
         return ended;

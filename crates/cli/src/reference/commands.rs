@@ -14,7 +14,6 @@ project. Where it is optional, it defaults to `@`. `TASK` is a task or a gate: `
 
 ";
 
-/// The page.
 pub(super) fn page() -> String {
     let mut program = cli::definition();
     program.build();
@@ -44,7 +43,6 @@ pub(super) fn page() -> String {
     text + "\n"
 }
 
-/// The section of one command.
 fn section(command: &Command, level: &str, title: &str) -> String {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").replace('\n', " ");
@@ -88,7 +86,7 @@ fn arguments(arguments: &[&Arg]) -> String {
     text
 }
 
-/// How an argument is written.
+/// An argument as it is written on the command line.
 fn name(argument: &Arg) -> String {
     let value = || -> String {
         let names = argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>();

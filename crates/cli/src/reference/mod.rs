@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `commands` | `reference/cli.md` | the definition of the command line |
 //! | `format` | `reference/format.md` | the schema of workflow files |
-//! | `json_output` | `reference/json.md` | `json.schema.json`, which the tests hold all output against |
+//! | `json_output` | `reference/json.md` | `json.schema.json`, which the tests check all output against, and `json.examples.json` |
 //! | `errors` | `errors/README.md` | the lists of codes |
 //! | `screens` | pictures of the terminal in the guide | a run that `scripted_run` plays by hand |
 //! | `table` | | the keys of a schema, as a table |
@@ -21,12 +21,12 @@ pub use screens::{Background, Screen, screens};
 
 /// The generated pages, each with its path in `docs/`.
 ///
-/// `json_schema` is what `docs/reference/json.schema.json` contains.
-pub fn pages(json_schema: &serde_json::Value) -> Vec<(&'static str, String)> {
+/// The arguments are the contents of `docs/reference/json.schema.json` and `docs/reference/json.examples.json`.
+pub fn pages(json_schema: &serde_json::Value, json_examples: &serde_json::Value) -> Vec<(&'static str, String)> {
     vec![
         ("reference/cli.md", commands::page()),
         ("reference/format.md", format::page()),
         ("errors/README.md", errors::page()),
-        ("reference/json.md", json_output::page(json_schema)),
+        ("reference/json.md", json_output::page(json_schema, json_examples)),
     ]
 }

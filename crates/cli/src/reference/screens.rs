@@ -1,22 +1,20 @@
-//! The pictures of the terminal in the guide: what the program draws, at times and in windows that do not vary.
+//! The pictures of the terminal in the guide, with fixed times and window sizes.
 
 use super::scripted_run::ScriptedRun;
 use crate::live::composed;
 use crate::prompt;
 use crate::tree::Size;
 
-/// What a terminal shows, for a picture of it.
+/// The contents of a terminal, for a picture.
 #[derive(Debug)]
 pub struct Screen {
     /// The path of the picture in `docs/`.
     pub file: &'static str,
     /// The colours of the terminal.
     pub background: Background,
-    /// Its columns.
     pub columns: u16,
-    /// Its rows.
     pub rows: u16,
-    /// What was written to it, with control sequences.
+    /// The output, including control sequences.
     pub text: String,
 }
 
@@ -29,7 +27,6 @@ pub enum Background {
     Light,
 }
 
-/// The screens that the guide shows.
 pub fn screens() -> Vec<Screen> {
     vec![
         tree("guide/terminal-tree.svg", Background::Dark),
@@ -69,7 +66,7 @@ const COMMAND: &str = "lockgate run ship.yaml slug";
 const NOTES: &str = "# 1.4.0\n\n- Slugs keep their dashes.\n- `slug --json` prints one object a line.\n";
 
 impl Screen {
-    /// What is on the screen after a command was typed and the program drew this.
+    /// The screen after a command was typed and the program drew this.
     fn new(file: &'static str, (columns, rows): (u16, u16), command: &str, drawn: &str) -> Self {
         let typed = if command.is_empty() { String::new() } else { format!("\x1b[1m$\x1b[0m {command}\n") };
         Self { file, background: Background::Dark, columns, rows, text: format!("{typed}{drawn}") }
@@ -80,7 +77,7 @@ fn window((columns, rows): (u16, u16)) -> Size {
     Size { columns: columns.into(), rows: rows.into() }
 }
 
-/// The record and below it the tree.
+/// The record and the tree below it.
 fn with_tree(play: &ScriptedRun, size: Size, lines: &[(&str, &str)]) -> String {
     let line_of = |address: &str| lines.iter().find(|(known, _)| *known == address).map(|(_, line)| (*line).to_owned());
     format!("{}{}", play.rendered, composed(None, Some(&play.tree), play.now(), size, &line_of).drawn())
@@ -125,7 +122,7 @@ fn many_tasks(file: &'static str) -> Screen {
     let size = (80, 17);
     let frame = composed(None, Some(&play.tree), play.now(), window(size), &line_of);
     let rendered: Vec<&str> = play.rendered.lines().collect();
-    // What was scrolled away is not in the picture.
+    // Earlier lines have scrolled out of the picture.
     let last = rendered[rendered.len() - 7..].join("\n");
     Screen::new(file, size, "", &format!("{last}\n{}", frame.drawn()))
 }

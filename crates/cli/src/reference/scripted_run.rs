@@ -1,4 +1,4 @@
-//! A run that is played by hand, for pictures and tests: commands at chosen times, and nothing is performed.
+//! A scripted run for pictures and tests: commands at chosen times, without performing effects.
 
 use crate::progress::Progress;
 use crate::tree::Tree;
@@ -18,7 +18,7 @@ use lockgate_runner::notifications::Reporter;
 use lockgate_store::{Append, MemoryStore, Store as _};
 use std::sync::Arc;
 
-/// A run, its tree and what was told about it.
+/// A run, its tree and its reported lines.
 pub(crate) struct ScriptedRun {
     pub(crate) run: Run,
     pub(crate) tree: Tree,
@@ -31,12 +31,11 @@ pub(crate) struct ScriptedRun {
 }
 
 impl ScriptedRun {
-    /// Begins a run of a workflow.
     pub(crate) fn of(source: &str, feature: Option<&str>) -> Self {
         Self::with_files(source, feature, &[])
     }
 
-    /// Begins a run of a workflow in a project with files.
+    /// Starts a run in a project with files.
     pub(crate) fn with_files(source: &str, feature: Option<&str>, files: &[(&str, &str)]) -> Self {
         let workflow = lockgate_engine::spec::read(source).workflow.expect("the workflow is valid");
         let created = Created {
@@ -55,7 +54,7 @@ impl ScriptedRun {
         play
     }
 
-    /// A store that holds the files as they were shown.
+    /// A store that contains the shown files.
     pub(crate) async fn store(&self) -> MemoryStore {
         let store = MemoryStore::new();
         let (commit, index) = self.first.clone();
@@ -68,24 +67,22 @@ impl ScriptedRun {
         store
     }
 
-    /// What time it is.
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now)
     }
 
-    /// Lets time pass.
     pub(crate) fn pass(&mut self, seconds: i64) {
         self.now += seconds * 1000;
     }
 
-    /// Ends tasks and gates well, by their addresses.
+    /// Finishes tasks and gates by their addresses.
     pub(crate) fn done(&mut self, addresses: &[&str]) {
         for address in addresses {
             self.end(address, None);
         }
     }
 
-    /// Ends a task or gate, badly where there is a failure.
+    /// Ends a task or gate, with a failure if one is given.
     pub(crate) fn end(&mut self, address: &str, failure: Option<Failure>) {
         let effects = self.run.pending();
         let body = effects.into_iter().find_map(|effect| match effect {
@@ -116,7 +113,7 @@ impl ScriptedRun {
         self.settle();
     }
 
-    /// Shows checkpoints and looks at shown files, as a driver does by itself.
+    /// Shows checkpoints and rechecks shown files, as a driver does.
     pub(crate) fn settle(&mut self) {
         loop {
             let body = self.run.pending().into_iter().find_map(|effect| match effect {
@@ -163,7 +160,7 @@ impl ScriptedRun {
         found.map_or(Seen::Absent, |(_, bytes)| Seen::File { digest: Digest::of(bytes), bytes: bytes.len() as u64, mode: 0o644 })
     }
 
-    /// Commits what follows from a command.
+    /// Commits the events of a command.
     pub(crate) fn submit(&mut self, actor: Actor, body: CommandKind) {
         let entries: Vec<Entry> = handle(&mut self.run, &command(actor, body, self.now)).unwrap();
         let (commit, _, _) = self.run.seal(entries);

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-/// What a table is for.
+/// The kind of document that a schema describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// What people write: a key without a value counts as absent, and any single value is text.
+    /// YAML that people write: a key without a value counts as absent, and any scalar is accepted as a string.
     Format,
-    /// What programs read.
+    /// JSON that programs read.
     Output,
 }
 
-/// A word as code.
+/// Formats a word as inline code.
 pub(super) fn code(word: &str) -> String {
     format!("`{word}`")
 }
 
-/// A table of the keys of a map.
+/// A table of the keys of an object.
 pub(super) fn keys(schema: &Value, style: Style) -> String {
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let mut text = match style {
@@ -35,7 +35,7 @@ pub(super) fn keys(schema: &Value, style: Style) -> String {
                 text.push_str(&format!("| `{name}` | {kind} | {default} | {about} |\n"));
             }
             Style::Output => {
-                let optional = if needed { "" } else { ", where it applies" };
+                let optional = if needed { "" } else { " (optional)" };
                 text.push_str(&format!("| `{name}`{optional} | {kind} | {about} |\n"));
             }
         }
@@ -43,7 +43,7 @@ pub(super) fn keys(schema: &Value, style: Style) -> String {
     text
 }
 
-/// What a value may be, in words.
+/// The type of a value, in words.
 pub(super) fn kind(schema: &Value, style: Style) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|name| name.rsplit('/').next()) {
         return format!("[{name}](#{name})");
@@ -62,32 +62,34 @@ pub(super) fn kind(schema: &Value, style: Style) -> String {
     let kinds: Vec<&str> = match &schema["type"] {
         Value::String(one) => vec![one],
         Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
-        _ => return "anything".to_owned(),
+        _ => return "any value".to_owned(),
     };
-    let is_text = style == Style::Format && kinds.contains(&"string");
+    let is_string = style == Style::Format && kinds.contains(&"string");
     let shown = kinds.iter().filter(|kind| match style {
-        Style::Format => **kind != "null" && (!is_text || **kind == "string"),
+        Style::Format => **kind != "null" && (!is_string || **kind == "string"),
         Style::Output => true,
     });
     shown.map(|kind| one(kind, schema, style)).collect::<Vec<_>>().join(" or ")
 }
 
 fn one(kind: &str, schema: &Value, style: Style) -> String {
+    let (array, object) = match style {
+        Style::Format => ("list", "map"),
+        Style::Output => ("array", "object"),
+    };
     match kind {
-        "string" if schema["format"] == "date-time" => "moment".to_owned(),
+        "string" if schema["format"] == "date-time" => "timestamp".to_owned(),
         "string" if schema.get("examples").is_some() => "duration".to_owned(),
         "string" if schema.get("maxLength").is_some() => "id".to_owned(),
-        "string" => "text".to_owned(),
-        "boolean" => "`true`, `false`".to_owned(),
         "integer" => match (schema.get("minimum"), schema.get("maximum")) {
-            (Some(least), Some(most)) => format!("number from {least} to {most}"),
-            _ => "number".to_owned(),
+            (Some(least), Some(most)) => format!("integer from {least} to {most}"),
+            _ => "integer".to_owned(),
         },
-        "array" if schema.get("items").is_some() => format!("list of {}", self::kind(&schema["items"], style)),
-        "array" => "list".to_owned(),
+        "array" if schema.get("items").is_some() => format!("{array} of {}", self::kind(&schema["items"], style)),
+        "array" => array.to_owned(),
         "object" => match schema.get("additionalProperties") {
-            Some(values @ Value::Object(_)) => format!("map of {}", self::kind(values, style)),
-            _ => "map".to_owned(),
+            Some(values @ Value::Object(_)) => format!("{object} of {}", self::kind(values, style)),
+            _ => object.to_owned(),
         },
         "null" => "`null`".to_owned(),
         other => other.to_owned(),

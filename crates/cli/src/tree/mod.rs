@@ -1,8 +1,8 @@
-//! The live tree: phases, and the tasks and gates of the one under way, as a model that knows no terminal.
+//! The live tree: phases, and the tasks and gates of the current one, as a model that is independent of the terminal.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | this one | what the tree holds, kept in step with the run as things happen |
+//! | this one | the contents of the tree, updated with the run |
 //! | `rows` | the tree as rows that fit a window |
 //! | `visible` | which steps have a row |
 
@@ -28,30 +28,27 @@ use lockgate_runner::root::Step;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What the tree holds. All its texts are neutral.
+/// The contents of the tree. All texts are sanitized.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     run: String,
     title: String,
     status: RunStatus,
     started_at: Timestamp,
-    /// When the run stopped going on; its time stands still from then on.
+    /// When the run ended; its elapsed time stops there.
     ended_at: Option<Timestamp>,
     driven: bool,
-    /// Whether what runs is being ended, because somebody asked this process to stop.
+    /// Whether running tasks are being stopped, because this process was asked to stop.
     ending: bool,
     version: u64,
     phases: Vec<PhaseNode>,
     steps: Vec<StepNode>,
-    /// The gap check of the phase under way.
     gap: Option<GapNode>,
-    /// The questions that wait.
     questions: Vec<QuestionNode>,
-    /// When the gates of the phase under way began; the state of the run does not say.
+    /// When the gates of the current phase started, which the state of the run does not contain.
     gates_began: BTreeMap<GateId, Timestamp>,
 }
 
-/// A phase.
 #[derive(Clone, Debug)]
 struct PhaseNode {
     id: String,
@@ -62,28 +59,27 @@ struct PhaseNode {
     ended: Option<Timestamp>,
 }
 
-/// A task or gate of the phase under way.
+/// A task or gate of the current phase.
 #[derive(Clone, Debug)]
 struct StepNode {
     key: StepKey,
     attempt: u32,
     label: String,
     mark: Mark,
-    /// When its last attempt began.
+    /// When its last attempt started.
     began: Option<Timestamp>,
-    /// How long its last attempt took.
     took: Option<Duration>,
-    /// When it is tried again.
+    /// When it is retried.
     due: Option<Timestamp>,
-    /// Why it failed, or was left out.
+    /// Why it failed or was left out.
     error: Option<String>,
-    /// The task that became this one and others.
+    /// The task that fanned out into this one.
     parent: Option<TaskId>,
-    /// The agent that works, and what it used.
+    /// The agent and its usage.
     agent: Option<String>,
 }
 
-/// A question that waits.
+/// An open hold.
 #[derive(Clone, Debug, PartialEq)]
 struct QuestionNode {
     hold: HoldId,
@@ -91,21 +87,19 @@ struct QuestionNode {
     deadline: Option<Deadline>,
 }
 
-/// The gap check of the phase under way.
+/// The gap check of the current phase.
 #[derive(Clone, Debug)]
 struct GapNode {
     mark: Mark,
-    /// What is missing, and what follows from it.
-    told: String,
+    /// The gaps and the resulting action.
+    text: String,
 }
 
 impl Tree {
-    /// Whether it shows this run.
     pub(crate) fn is_of(&self, run: &RunId) -> bool {
         self.run == run.as_str()
     }
 
-    /// The tree of a run as it stands.
     pub(crate) fn of(run: &Run, driven: bool) -> Self {
         let about = run.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
         let mut tree = Self {
@@ -123,54 +117,54 @@ impl Tree {
             questions: Vec::new(),
             gates_began: BTreeMap::new(),
         };
-        tree.look(run);
+        tree.refresh(run);
         tree
     }
 
-    /// Takes in what happened; `run` is as it stands afterwards.
+    /// Applies events to the tree; `run` is the state after them.
     pub(crate) fn heard(&mut self, run: &Run, notifications: &[Notification<'_>]) {
         let followed = run.version == self.version + 1;
         self.version = run.version;
         let mut all = !followed;
         for notification in notifications {
             match self.noted(run, notification) {
-                Some(index) if !all => self.look_at_step(run, index),
+                Some(index) if !all => self.refresh_step(run, index),
                 Some(_) => {}
                 None => all = true,
             }
         }
         if all {
-            self.look(run);
+            self.refresh(run);
         }
     }
 
-    /// Takes in what happened before, for the moments that the state of the run does not keep.
+    /// Replays earlier events for the times that the state of the run does not contain.
     pub(crate) fn recall(&mut self, run: &Run, notifications: &[Notification<'_>]) {
         for notification in notifications {
             self.noted(run, notification);
         }
-        self.look(run);
+        self.refresh(run);
     }
 
-    /// Takes in whether a process drives the run.
+    /// Sets whether a process drives the run.
     pub(crate) fn set_driven(&mut self, run: &Run, driven: bool) {
         if self.driven != driven {
             self.driven = driven;
-            self.look(run);
+            self.refresh(run);
         }
     }
 
-    /// Takes in that what runs is being ended.
+    /// Shows that running tasks are being stopped.
     pub(crate) fn set_ending(&mut self) {
         self.ending = true;
     }
 
-    /// The steps that run, with the attempt that does.
+    /// The running steps and their attempts.
     pub(crate) fn running(&self) -> impl Iterator<Item = (&StepKey, u32)> {
         self.steps.iter().filter(|step| step.mark == Mark::Running).map(|step| (&step.key, step.attempt))
     }
 
-    /// Keeps the times that the state of the run does not; gives the one step that changed, where nothing else did.
+    /// Stores the times that the state of the run does not contain. Returns the step that changed if nothing else did.
     fn noted(&mut self, run: &Run, notification: &Notification<'_>) -> Option<usize> {
         let at = notification.at;
         match &notification.kind {
@@ -218,8 +212,8 @@ impl Tree {
         self.phases.iter_mut().find(|node| node.id == sanitize::line(phase.as_str()))
     }
 
-    /// Takes everything from the state of the run; keeps the moments that only its events told.
-    fn look(&mut self, run: &Run) {
+    /// Rebuilds the tree from the state of the run, and keeps the times that only events contain.
+    fn refresh(&mut self, run: &Run) {
         self.status = RunStatus::of(run.status(), self.driven);
         self.ended_at = run.end.as_ref().map(|_| self.ended_at.unwrap_or(run.listed.changed_at));
         let known = std::mem::take(&mut self.phases);
@@ -257,7 +251,7 @@ impl Tree {
         self.questions = run.open_holds().iter().map(asked).collect();
     }
 
-    fn look_at_step(&mut self, run: &Run, index: usize) {
+    fn refresh_step(&mut self, run: &Run, index: usize) {
         let Some(phase) = &run.current else { return };
         let node = self.task(run, phase, index, self.steps.get(index));
         self.steps[index] = node;
@@ -300,16 +294,16 @@ impl Tree {
 
     fn gap_check(&self, run: &Run, phase: &PhaseRun) -> Option<GapNode> {
         run.workflow.phases.get(phase.position)?.gap_check.as_ref()?;
-        let told = match &phase.gap.state {
+        let text = match &phase.gap.state {
             GapState::Waiting if run.gap_rounds > 0 => format!("check {}", run.gap_rounds + 1),
             GapState::Waiting | GapState::Closed => String::new(),
-            GapState::Waived => "a person let it pass".to_owned(),
+            GapState::Waived => "waived by a person".to_owned(),
             GapState::Open { action, notes } => {
                 let notes: Vec<String> = notes.iter().map(|note| first_line(note)).collect();
                 format!("{}: {}", action.word().replace('_', " "), notes.join("; "))
             }
         };
-        Some(GapNode { mark: self.as_driven(gap_mark(&phase.gap.state, phase.tasks_done())), told })
+        Some(GapNode { mark: self.as_driven(gap_mark(&phase.gap.state, phase.tasks_done())), text })
     }
 
     fn gate(&self, run: &Run, phase: &PhaseRun, gate: &GateRun, known: Option<&StepNode>) -> StepNode {
@@ -334,7 +328,7 @@ impl Tree {
         }
     }
 
-    /// What runs while nobody drives the run does not run.
+    /// Without a driver, a running step counts as interrupted.
     fn as_driven(&self, mark: Mark) -> Mark {
         mark.if_driven(self.driven)
     }

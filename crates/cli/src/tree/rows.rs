@@ -1,4 +1,4 @@
-//! The tree as rows. However many tasks there are, it is no taller and no wider than the window.
+//! Renders the tree as rows that fit the window, for any number of tasks.
 
 use super::visible::{ALL_SHOWN, VisibleRow};
 use super::{GapNode, PhaseNode, QuestionNode, StepNode, Tree};
@@ -14,55 +14,52 @@ use lockgate_engine::id::HoldId;
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
 
-/// How wide times are.
+/// The width of times.
 const TIME: usize = 7;
 
-/// How wide names need to be at least before anything stands beside them.
+/// The minimum width of names before details are shown.
 const NAME: usize = 8;
 
-/// How large a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// How many characters fit on a row.
     pub(crate) columns: usize,
-    /// How many rows there are.
     pub(crate) rows: usize,
 }
 
 impl Size {
-    /// How many rows the tree may take: what happened last stays in sight above it, and a row stays free for the cursor.
+    /// The maximum height of the tree: the last events stay visible above it, and one row stays free for the cursor.
     pub(crate) fn most_rows(self) -> usize {
         (self.rows * 2 / 3).max(8).min(self.rows.saturating_sub(2))
     }
 }
 
-/// One row, before it is cut to the window.
+/// A row before it is fitted into the window.
 struct Row {
     indent: usize,
     sign: (Style, char),
     name: RowText,
     time: String,
-    beside: RowText,
+    detail: RowText,
 }
 
-/// Words in a style, in one form or in several, of which the longest that fits is shown.
+/// Styled text in several forms, of which the longest that fits is shown.
 struct RowText {
     style: Style,
     forms: Vec<String>,
 }
 
 impl RowText {
-    /// Words that may be cut.
+    /// Text that may be truncated.
     fn words(style: Style, text: impl Into<String>) -> Self {
         Self { style, forms: vec![text.into()] }
     }
 
-    /// Numbers, the longest form first. None is ever cut: what is left of a number is another number.
+    /// Numbers, the longest form first. They are never truncated, because a truncated number is a different number.
     fn counts(forms: Vec<String>) -> Self {
         Self { style: FAINT, forms }
     }
 
-    /// Several numbers, one after the other: the last are left out first, then the word behind the first.
+    /// A list of numbers: the last ones are dropped first, then the word after the first one.
     fn counts_of(parts: &[String]) -> Self {
         let mut forms: Vec<String> = (1..=parts.len()).rev().map(|count| parts[..count].join(", ")).collect();
         forms.extend(parts.first().and_then(|first| Some(first.rsplit_once(' ')?.0.to_owned())));
@@ -73,10 +70,10 @@ impl RowText {
         self.forms.first().map_or("", String::as_str)
     }
 
-    /// What is shown in so many columns; nothing where no form fits.
+    /// The longest form that fits into `most` columns.
     fn fitted(&self, most: usize) -> String {
-        let neutral: Vec<_> = self.forms.iter().map(|form| sanitize::line(form)).collect();
-        match (neutral.iter().find(|form| columns(form) <= most), &neutral[..]) {
+        let sanitized: Vec<_> = self.forms.iter().map(|form| sanitize::line(form)).collect();
+        match (sanitized.iter().find(|form| columns(form) <= most), &sanitized[..]) {
             (Some(form), _) => form.to_string(),
             (None, [words]) => fitted(words, most),
             (None, _) => String::new(),
@@ -84,7 +81,7 @@ impl RowText {
     }
 }
 
-/// How much is shown of the phases before or after the one under way.
+/// How much of the phases before or after the current one is shown.
 #[derive(Clone, Copy)]
 enum Others {
     All,
@@ -101,8 +98,8 @@ impl Others {
         }
     }
 
-    /// As much as fits beside the rest: as long as other phases can be counted, all steps should be in sight; the phase under way
-    /// and two of its steps matter more than any other phase.
+    /// The most that fits. Counted phases give way to steps, and the current phase with two of its steps is more important than any
+    /// other phase.
     fn chosen(most: usize, (before, after): (usize, usize), rest: usize, least: usize) -> (Self, Self) {
         let counted = |count: usize| if count > 1 { Self::Counted } else { Self::All };
         let (counted_before, counted_after) = (counted(before), counted(after));
@@ -122,13 +119,13 @@ impl Others {
 }
 
 impl Tree {
-    /// The tree as rows. `line_of` gives the last line that a step printed, by its address.
+    /// The tree as rows. `line_of` returns the last output line of a step by its address.
     #[cfg(test)]
     pub(crate) fn rows(&self, now: Timestamp, size: Size, line_of: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         self.rows_in(now, size.columns, size.most_rows(), None, line_of)
     }
 
-    /// The tree in no more than so many rows. A hold that is being asked about has none: its question is in sight.
+    /// The tree in at most `most` rows. The hold of the open question has no row, because its question is visible.
     pub(crate) fn rows_in(
         &self,
         now: Timestamp,
@@ -180,11 +177,11 @@ impl Tree {
         }
         rows.truncate(most);
         let widest = rows.iter().skip(1).map(|row| row.indent + 2 + columns(row.name.whole())).max().unwrap_or(0).max(6 + NAME);
-        // The last column stays free, because terminals go to the next row when it is filled.
+        // The last column stays free, because terminals wrap when it is filled.
         rows.iter().map(|row| row.fitted(wide.saturating_sub(1), widest)).collect()
     }
 
-    /// The phases before and after the one under way.
+    /// The phases before and after the current one.
     fn around(&self) -> (Vec<&PhaseNode>, Vec<&PhaseNode>) {
         let here = self.phases.iter().position(|phase| phase.current);
         let here = here.unwrap_or_else(|| self.phases.iter().take_while(|phase| phase.mark != Mark::Pending).count());
@@ -195,10 +192,10 @@ impl Tree {
     fn heading(&self, now: Timestamp) -> Row {
         let mark = Mark::of_run(self.status);
         let time = self.ended_at.unwrap_or(now).since(self.started_at);
-        let beside = match self.status {
-            RunStatus::Running if self.ending => "is being ended; asking again does not wait for that".to_owned(),
+        let detail = match self.status {
+            RunStatus::Running if self.ending => "stopping; press Ctrl+C again to kill running tasks".to_owned(),
             RunStatus::Running => String::new(),
-            RunStatus::Interrupted => "nobody drives it".to_owned(),
+            RunStatus::Interrupted => "no process drives it".to_owned(),
             RunStatus::Waiting => "waits for a person".to_owned(),
             RunStatus::Failed | RunStatus::Aborted | RunStatus::Cancelled | RunStatus::Complete | RunStatus::Unknown => {
                 self.status.word().to_owned()
@@ -209,18 +206,18 @@ impl Tree {
             sign: (mark.style(), mark.sign()),
             name: RowText::words(STRONG, format!("{} {}", self.run, self.title)),
             time: elapsed(time),
-            beside: RowText::words(mark.style(), beside),
+            detail: RowText::words(mark.style(), detail),
         }
     }
 
-    /// How many steps of the phase under way stand where; nothing where all of them are in sight.
+    /// How many steps of the current phase have which state; empty if all of them are visible.
     fn counts(&self) -> Vec<String> {
         let all = self.whole_steps().count();
         if all <= ALL_SHOWN {
             return Vec::new();
         }
         let count = |marks: &[Mark]| self.whole_steps().filter(|step| marks.contains(&step.mark)).count();
-        let mut told = vec![format!("{} of {all} done", count(&[Mark::Done, Mark::Skipped]))];
+        let mut counts = vec![format!("{} of {all} done", count(&[Mark::Done, Mark::Skipped]))];
         for (marks, word) in [
             (&[Mark::Failed, Mark::Ended] as &[Mark], "failed"),
             (&[Mark::Interrupted], "interrupted"),
@@ -229,10 +226,10 @@ impl Tree {
         ] {
             let count = count(marks);
             if count > 0 {
-                told.push(format!("{count} {word}"));
+                counts.push(format!("{count} {word}"));
             }
         }
-        told
+        counts
     }
 }
 
@@ -242,7 +239,7 @@ fn many(mark: Mark, forms: Vec<String>) -> Row {
         sign: (mark.style(), mark.sign()),
         name: RowText::counts(forms),
         time: String::new(),
-        beside: RowText::words(FAINT, ""),
+        detail: RowText::words(FAINT, ""),
     }
 }
 
@@ -254,7 +251,7 @@ fn question_row(question: &QuestionNode, now: Timestamp) -> Row {
         sign: (mark.style(), mark.sign()),
         name: RowText::words(WARNING, "hold"),
         time: String::new(),
-        beside: RowText::words(WARNING, format!("{}{until}", question.text)),
+        detail: RowText::words(WARNING, format!("{}{until}", question.text)),
     }
 }
 
@@ -268,7 +265,7 @@ fn phase_row(phase: &PhaseNode, now: Timestamp, counts: &[String]) -> Row {
         sign: (phase.mark.style(), phase.mark.sign()),
         name: RowText::words(style, format!("{}{again}", phase.id)),
         time: took.map(elapsed).unwrap_or_default(),
-        beside: if phase.mark == Mark::Skipped { RowText::words(FAINT, "passed over") } else { RowText::counts_of(counts) },
+        detail: if phase.mark == Mark::Skipped { RowText::words(FAINT, "skipped") } else { RowText::counts_of(counts) },
     }
 }
 
@@ -276,7 +273,7 @@ fn shown_row(shown: &VisibleRow<'_>, now: Timestamp, line_of: &dyn Fn(&str) -> O
     match shown {
         VisibleRow::Step(step) => step_row(step, now, line_of),
         VisibleRow::Item(item) => Row { indent: 6, ..step_row(item, now, line_of) },
-        VisibleRow::FannedOut(step, tally) => Row { beside: RowText::counts_of(tally), ..step_row(step, now, &|_| None) },
+        VisibleRow::FannedOut(step, tally) => Row { detail: RowText::counts_of(tally), ..step_row(step, now, &|_| None) },
         VisibleRow::Gap(gap) => gap_row(gap),
     }
 }
@@ -288,7 +285,7 @@ fn gap_row(gap: &GapNode) -> Row {
         sign: (gap.mark.style(), gap.mark.sign()),
         name: RowText::words(quiet(gap.mark), "gap check"),
         time: String::new(),
-        beside: RowText::words(style, &gap.told),
+        detail: RowText::words(style, &gap.text),
     }
 }
 
@@ -299,15 +296,15 @@ fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<St
         Mark::Pending | Mark::Skipped => None,
         Mark::Done | Mark::Asking | Mark::Interrupted | Mark::Ended | Mark::Failed => step.took,
     };
-    let beside = match (&step.error, step.due) {
+    let detail = match (&step.error, step.due) {
         (Some(reason), _) if step.mark == Mark::Skipped => RowText::words(FAINT, format!("left out: {reason}")),
         (Some(error), _) => RowText::words(ERROR, error),
-        (None, Some(due)) => RowText::words(FAINT, format!("is tried again in {}", elapsed(due.since(now)))),
+        (None, Some(due)) => RowText::words(FAINT, format!("retries in {}", elapsed(due.since(now)))),
         (None, None) if step.mark == Mark::Running => {
             let line = line_of(&step.key.address());
             RowText::words(FAINT, line.or_else(|| step.agent.clone()).unwrap_or_default())
         }
-        (None, None) if step.mark == Mark::Interrupted => RowText::words(FAINT, "was cut off"),
+        (None, None) if step.mark == Mark::Interrupted => RowText::words(FAINT, "interrupted"),
         (None, None) => RowText::words(FAINT, step.agent.clone().unwrap_or_default()),
     };
     Row {
@@ -315,11 +312,11 @@ fn step_row(step: &StepNode, now: Timestamp, line_of: &dyn Fn(&str) -> Option<St
         sign: (step.mark.style(), step.mark.sign()),
         name: RowText::words(quiet(step.mark), format!("{}{attempt}", step.label)),
         time: took.map(elapsed).unwrap_or_default(),
-        beside,
+        detail,
     }
 }
 
-/// What is over or has not begun matters less than what goes on.
+/// Steps that are done or have not started are faint.
 fn quiet(mark: Mark) -> Style {
     match mark {
         Mark::Done | Mark::Skipped | Mark::Pending => FAINT,
@@ -328,16 +325,16 @@ fn quiet(mark: Mark) -> Style {
 }
 
 impl Row {
-    /// The row in so many columns. Names are padded to the same width, so that times stand below each other; in a narrow window
-    /// first what stands beside is cut, then the name, then the time is left out.
+    /// Fits the row into `room` columns. Names are padded so that times align. In a narrow window, details are truncated first, then
+    /// the name; then the time is dropped.
     fn fitted(&self, room: usize, widest: usize) -> String {
         let lead = self.indent + 2;
         let has_time = room >= lead + NAME + 1 + TIME;
         let beyond = if has_time { 1 + TIME } else { 0 };
-        let alone = self.time.is_empty() && self.beside.whole().is_empty();
-        // The heading is not padded to the names below it: it is longer than they are.
+        let alone = self.time.is_empty() && self.detail.whole().is_empty();
+        // The heading is longer than the names below, so it is not padded.
         let padded = self.indent > 0 && has_time && !alone;
-        // Where there is no room for anything beside, names have it all.
+        // Without space for details, names use the whole width.
         let names = if room / 2 + beyond + 2 + NAME <= room { room / 2 } else { room.saturating_sub(beyond) };
         let width = if padded { widest.min(names).saturating_sub(lead) } else { columns(self.name.whole()) };
         let width = width.min(room.saturating_sub(lead + if alone { 0 } else { beyond }));
@@ -357,7 +354,7 @@ impl Row {
             return row;
         }
         if self.indent == 0 {
-            // The heading has its time behind it; nothing stands below that.
+            // The heading's time follows directly, because nothing aligns with it.
             row += &format!("  {}", styled(FAINT, &self.time));
             used += 2 + columns(&self.time);
         } else {
@@ -365,12 +362,12 @@ impl Row {
             row += &format!("{:pad$}{}", "", styled(FAINT, format_args!("{:>TIME$}", self.time)));
             used += pad + TIME;
         }
-        let beside = self.beside.fitted(room.saturating_sub(used + 2));
-        // The beginning of a word says nothing.
-        if beside.is_empty() || (self.beside.forms.len() == 1 && used + 2 + NAME > room) {
+        let detail = self.detail.fitted(room.saturating_sub(used + 2));
+        // A truncated word is not useful.
+        if detail.is_empty() || (self.detail.forms.len() == 1 && used + 2 + NAME > room) {
             return row;
         }
-        row += &format!("  {}", styled(self.beside.style, beside));
+        row += &format!("  {}", styled(self.detail.style, detail));
         row
     }
 }

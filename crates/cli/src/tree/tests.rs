@@ -26,13 +26,12 @@ phases:
 const WINDOW: Size = Size { columns: 80, rows: 24 };
 
 impl ScriptedRun {
-    /// Ends a task or gate badly.
     pub(crate) fn fail(&mut self, address: &str, message: &str) {
         self.end(address, Some(Failure { kind: FailureKind::Exit(1), message: message.to_owned(), tail: String::new() }));
     }
 
-    /// Lets a task become one for each item.
-    pub(crate) fn spread(&mut self, address: &str, items: &[&str]) {
+    /// Fans a task out into one task per item.
+    pub(crate) fn fan_out(&mut self, address: &str, items: &[&str]) {
         let effects = self.run.pending();
         let task = effects.into_iter().find_map(|effect| {
             let Effect::Task { key, attempt } = effect else { return None };
@@ -48,7 +47,6 @@ impl ScriptedRun {
         self.settle();
     }
 
-    /// Answers the hold that waits.
     pub(crate) fn answer(&mut self, option: &str) {
         let hold = self.run.open_holds()[0].clone();
         let body =
@@ -141,16 +139,16 @@ fn fifty_parallel_tasks_leave_room_for_earlier_output() {
 #[test]
 fn no_number_is_truncated_in_a_narrow_window() {
     let play = many(50);
-    let told = |columns: usize, at: usize| rows(&play, Size { columns, rows: 24 }, &[])[at].trim().to_owned();
+    let row = |columns: usize, at: usize| rows(&play, Size { columns, rows: 24 }, &[])[at].trim().to_owned();
     for columns in 10..130 {
-        let left = told(columns, 15);
+        let left = row(columns, 15);
         assert!(["… and 37 more running", "… and 37 more", "… +37"].contains(&left.as_str()), "{columns}: {left}");
-        let phase = told(columns, 1);
+        let phase = row(columns, 1);
         let counts = phase.rsplit_once("0s").map_or("", |(_, counts)| counts.trim());
         assert!(["0 of 50 done, 50 running", "0 of 50 done", "0 of 50", ""].contains(&counts), "{columns}: {phase}");
     }
-    assert_eq!(told(30, 15), "… and 37 more running");
-    assert_eq!(told(24, 2), "● task-00        0s", "names are told apart while there is room for them");
+    assert_eq!(row(30, 15), "… and 37 more running");
+    assert_eq!(row(24, 2), "● task-00        0s", "names stay distinct while they fit");
 }
 
 #[test]
@@ -237,7 +235,7 @@ fn a_tree_built_from_events_equals_one_built_from_the_state() {
 fn a_stopping_run_is_shown_as_stopping() {
     let mut play = ScriptedRun::of(FLOW, None);
     play.tree.set_ending();
-    assert_eq!(rows(&play, WINDOW, &[])[0], "● k3f9x2ab ship  0s  is being ended; asking again does not wait for that");
+    assert_eq!(rows(&play, WINDOW, &[])[0], "● k3f9x2ab ship  0s  stopping; press Ctrl+C again to kill running tasks");
 }
 
 #[test]
@@ -245,12 +243,12 @@ fn a_run_without_a_driver_is_not_shown_as_running() {
     let play = ScriptedRun::of(FLOW, None);
     let tree = Tree::of(&play.run, false);
     let shown: Vec<String> = tree.rows(play.now(), WINDOW, &|_| None).iter().map(|row| strip_str(row).to_string()).collect();
-    assert_eq!(shown[0], "! k3f9x2ab ship  0s  nobody drives it");
-    assert!(shown.iter().any(|row| row.starts_with("    ! outline") && row.ends_with("was cut off")), "{shown:#?}");
+    assert_eq!(shown[0], "! k3f9x2ab ship  0s  no process drives it");
+    assert!(shown.iter().any(|row| row.starts_with("    ! outline") && row.ends_with("interrupted")), "{shown:#?}");
     assert_eq!(tree.running().count(), 0);
 }
 
-const SPREAD: &str = "
+const FAN_OUT: &str = "
 name: many
 phases:
   - id: all
@@ -263,9 +261,9 @@ phases:
 
 #[test]
 fn a_thousand_items_are_one_row_that_expands_to_failed_and_running_ones() {
-    let mut play = ScriptedRun::of(SPREAD, None);
+    let mut play = ScriptedRun::of(FAN_OUT, None);
     let items: Vec<String> = (0..1000).map(|at| format!("f{at:03}")).collect();
-    play.spread("all/lint", &items.iter().map(String::as_str).collect::<Vec<_>>());
+    play.fan_out("all/lint", &items.iter().map(String::as_str).collect::<Vec<_>>());
     let shown = rows(&play, WINDOW, &[]);
     assert_eq!(
         shown[1..],

@@ -1,30 +1,26 @@
-//! Which steps of the phase under way are shown. However many items a list has, it is one row, which opens to those that deserve a look.
+//! Chooses the visible steps of the current phase. A fanned-out task is one row, which expands to the items that need attention.
 
 use super::{GapNode, StepNode, Tree};
 use lockgate::graph::{Mark, tally};
 use lockgate_engine::id::{StepKey, TaskId};
 use std::collections::BTreeMap;
 
-/// Of a phase with more steps than this, only those are shown that deserve a look; the others are counted.
+/// If a phase has more steps than this, only those that need attention are shown, and the others are counted.
 pub(super) const ALL_SHOWN: usize = 12;
 
-/// So many items of a list are shown one by one: of those that went wrong, and of those that run where there are no more.
+/// The maximum number of failed items shown individually. Running items are shown up to the same number.
 const FEW: usize = 4;
 
-/// Something that has a row.
 pub(super) enum VisibleRow<'t> {
-    /// A task or gate.
     Step(&'t StepNode),
-    /// A task that became several, and how many of those stand where.
+    /// A task that fanned out, and the counts of its items.
     FannedOut(&'t StepNode, Vec<String>),
-    /// One of those.
+    /// An item of such a task.
     Item(&'t StepNode),
-    /// The gap check.
     Gap(&'t GapNode),
 }
 
 impl VisibleRow<'_> {
-    /// Where it stands.
     pub(super) fn mark(&self) -> Mark {
         match self {
             Self::Step(step) | Self::FannedOut(step, _) | Self::Item(step) => step.mark,
@@ -41,7 +37,7 @@ fn is_wrong(mark: Mark) -> bool {
 }
 
 impl Tree {
-    /// The steps that are shown: all of a few; of many, those that deserve a look, what went wrong first.
+    /// The visible steps: all of them if they are few, otherwise those that need attention, failures first.
     pub(super) fn shown_steps(&self) -> Vec<VisibleRow<'_>> {
         let mut items: BTreeMap<&TaskId, Vec<&StepNode>> = BTreeMap::new();
         for step in &self.steps {
@@ -60,16 +56,16 @@ impl Tree {
             shown.extend(gates.into_iter().map(VisibleRow::Step));
             return shown;
         }
-        let has_trouble = |step: &&&StepNode| is_wrong(step.mark) || of(step, &items).iter().any(|item| is_wrong(item.mark));
-        let runs = |step: &&&StepNode| step.mark == Mark::Running && !has_trouble(step);
-        whole.iter().filter(has_trouble).for_each(|step| open(step, &items, &mut shown));
+        let has_problem = |step: &&&StepNode| is_wrong(step.mark) || of(step, &items).iter().any(|item| is_wrong(item.mark));
+        let runs = |step: &&&StepNode| step.mark == Mark::Running && !has_problem(step);
+        whole.iter().filter(has_problem).for_each(|step| open(step, &items, &mut shown));
         shown.extend(self.gap.as_ref().filter(|gap| gap.mark == Mark::Running || is_wrong(gap.mark)).map(VisibleRow::Gap));
         whole.iter().filter(runs).filter(|step| !is_gate(step)).for_each(|step| open(step, &items, &mut shown));
         shown.extend(whole.iter().filter(runs).filter(is_gate).map(|step| VisibleRow::Step(step)));
         shown
     }
 
-    /// Tasks and gates without those that other tasks became.
+    /// Tasks and gates without the items of fanned-out tasks.
     pub(super) fn whole_steps(&self) -> impl Iterator<Item = &StepNode> {
         self.steps.iter().filter(|step| step.parent.is_none())
     }

@@ -37,7 +37,7 @@ exit 0
 --- stdout
 --- stderr
 hold [HOLD] is answered: "Looks good"
-note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );
@@ -57,7 +57,8 @@ fn repeating_an_answer_succeeds_and_a_different_one_shows_the_recorded_answer() 
 exit 0
 --- stdout
 --- stderr
-hold [HOLD] has this answer already, by [USER] by command at [TIME]
+hold [HOLD] already has this answer, by [USER] by command at [TIME]
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );

@@ -40,7 +40,7 @@ exit 3
 --- stderr
 hold [HOLD] is answered: "Publish"
 run [RUN] goes on
-  what was shown has changed, so the hold is open again: [HOLD]@2
+  the shown content has changed, so the hold is reopened: [HOLD]@2
     article.md changed (24 B, was 23 B)
     --- article.md (as shown)
     +++ article.md (now)
@@ -62,7 +62,7 @@ run [RUN] waits for a person: hold [HOLD]@2 in phase write
     lockgate answer [HOLD]@2 Publish
     lockgate answer [HOLD]@2 Again
     lockgate answer [HOLD]@2 Stop
-  look at it: lockgate why [RUN]
+  see details: lockgate why [RUN]
 
 "#]]
     );

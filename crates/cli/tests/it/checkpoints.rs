@@ -34,7 +34,7 @@ run [RUN] waits for a person: hold [HOLD]@1 in phase plan
   answer it with one of
     lockgate answer [HOLD]@1 Continue
     lockgate answer [HOLD]@1 Abort
-  look at it: lockgate why [RUN]
+  see details: lockgate why [RUN]
 
 "#]]
     );
@@ -142,7 +142,7 @@ fn a4_a_false_condition_skips_the_checkpoint() {
     let project = Project::with(&CUSTOM.replace("subagents_spawned > 0", "subagents_spawned > 99"));
     let output = project.run(&["run", "flow.yaml", "login", "--answer", "build=Go"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.stderr.contains("checkpoint of plan passed over"), "{output:?}");
+    assert!(output.stderr.contains("checkpoint of plan skipped"), "{output:?}");
     assert_eq!(project.events(&project.newest(), "condition_evaluated")[0]["outcome"], "false");
 }
 
@@ -296,7 +296,7 @@ phase build
   gate test failed after [TOOK]: it ended with exit code 3
     │ not ready
 run [RUN] failed: build/test failed: it ended with exit code 3
-  mend it, then go on: lockgate resume [RUN]
+  fix the cause, then continue: lockgate resume [RUN]
 
 "#]]
     );

@@ -254,7 +254,7 @@ fn when_the_root_is_moved_the_process_ends_and_the_run_continues_at_the_new_loca
     until("the end of the process in the background", || !lives(&pid));
     assert!(!lives(&task), "the task kept running");
     let log = std::fs::read_to_string(new.join(".lockgate/background.log")).unwrap();
-    assert!(log.contains("no longer where it was"), "{log}");
+    assert!(log.contains("no longer drives its runs"), "{log}");
     std::fs::write(new.join("go"), "").unwrap();
     well(&run(&new, &["worker"]));
     assert_eq!(std::fs::read_to_string(new.join("trace")).unwrap(), "before\nafter\n");
@@ -286,7 +286,7 @@ fn a_background_process_reports_a_full_disk_and_retries() {
     crate::project::without_terminal(&mut command);
     let child = command.spawn().unwrap();
     until("two tries", || project.read("stderr.txt").matches("there is no room left").count() > 1);
-    assert!(project.read("stderr.txt").contains("it is tried again in"), "{}", project.read("stderr.txt"));
+    assert!(project.read("stderr.txt").contains("retrying in"), "{}", project.read("stderr.txt"));
     stop(&background(&project).expect("a process that drives"), Signal::TERM);
     finish(child);
     project.write("go", "");
@@ -329,7 +329,7 @@ fn a_run_resumed_at_a_terminal_is_no_longer_detached() {
     assert_eq!(project.status(run)["detached"], false);
     let hold = project.waiting_hold();
     let answered = project.run(&["answer", &hold, "Continue", "--no-resume"]);
-    assert!(answered.stderr.contains(&format!("go on with `lockgate resume {run}`")), "{answered:?}");
+    assert!(answered.stderr.contains(&format!("continue it with `lockgate resume {run}`")), "{answered:?}");
     well(&project.run(&["worker"]));
     assert_eq!(project.status(run)["status"], "interrupted", "it was driven anyway");
 }
@@ -351,7 +351,7 @@ phases:
     let inner = runs.as_array().unwrap().iter().find(|run| run["workflow"] == "flow").expect("the inner run");
     assert_eq!(inner["status"], "interrupted");
     let logs = project.run(&["logs", runs[1]["run"].as_str().unwrap(), "inner"]);
-    assert!(logs.stdout.contains("start one outside of tasks"), "{logs:?}");
+    assert!(logs.stdout.contains("start one outside the task"), "{logs:?}");
     let driven = project.run(&["worker", "--json"]);
     let reported: Vec<Value> = well(&driven).stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(reported.iter().map(|reported| &reported["kind"]).collect::<Vec<_>>(), ["started", "waiting"], "{driven:?}");

@@ -43,7 +43,7 @@ finalization: { template: \"# {{workflow.name}} {{outputs.build.pick.count}}\\n\
 ";
 
 const EXPECTED_OUTPUT: &str = "\
-dry run of release (login): nothing is done for real, and nothing is kept
+dry run of release (login): nothing is executed or stored
 phase plan
   plan/draft asks an agent (none is configured): Write a plan for login. …
     writes plan.md
@@ -63,11 +63,11 @@ phase build
     writes mac.bin
   build/pick is a script
     writes list.txt
-  gap check finds the work whole
+  gap check finds no gaps
   gate build/lint runs: touch LINT
 phase ship
   ship/push runs: touch PUSHED
-  checkpoint is passed over: its condition is not met
+  checkpoint is skipped: its condition is not met
 in the end summary.md is written
 commands run with `bash -e -o pipefail -O inherit_errexit`
 the run would end complete

@@ -59,9 +59,9 @@ phase a
     two (line 2 of the workflow file)
 run [RUN] failed: a/t failed: Error: one
     two (line 2 of the workflow file)
-  mend it, then go on: lockgate resume [RUN]
-  if flow.yaml itself must be mended: this run keeps to what it began with, unless the changed file is accepted then
-  begin a new one: lockgate run flow.yaml login
+  fix the cause, then continue: lockgate resume [RUN]
+  if you change flow.yaml: the run keeps its original definition, unless you accept the changed file when you resume it
+  start a new run: lockgate run flow.yaml login
 
 "#]]
     );
@@ -113,10 +113,10 @@ fn refused_preset_answers_say_that_nothing_was_started() {
     );
     let output = project.run(&["run", "flow.yaml", "--answer", "a=Continue"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert!(output.stderr.contains("nothing has begun"), "{output:?}");
+    assert!(output.stderr.contains("no run was started"), "{output:?}");
     assert!(!project.path(".lockgate/runs").exists() && !project.path(".lockgate/lockgate.db").exists());
     let help = project.run(&["--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("refused because it needs a person: no terminal, or inside a task"), "{help}");
+    assert!(help.contains("refused because only a person may do it"), "{help}");
 }
 
 fn error_of(project: &Project, code: i32, arguments: &[&str]) -> Value {
@@ -183,5 +183,5 @@ fn help_describes_only_existing_features() {
     let mut command = project.command(&["help"]);
     without_terminal(&mut command);
     let help = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    assert!(help.contains("workflows of commands and scripts") && !help.contains("agents"), "{help}");
+    assert!(help.contains("workflows of agents and commands") && !help.contains("snapshots"), "{help}");
 }

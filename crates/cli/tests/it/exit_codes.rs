@@ -41,7 +41,7 @@ phase a
     │ before
     │ oops
 run [RUN] failed: a/t failed: it ended with exit code 7
-  mend it, then go on: lockgate resume [RUN]
+  fix the cause, then continue: lockgate resume [RUN]
 
 "#]]
     );
@@ -98,7 +98,7 @@ help: see what it did with `lockgate log [RUN]`, or start a new run
     );
     let output = project.run(&["cancel", &run]);
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(output.stderr.contains(&format!("run {run} is complete already")), "{output:?}");
+    assert!(output.stderr.contains(&format!("run {run} is already complete")), "{output:?}");
     assert!(output.stderr.contains(&format!("lockgate log {run}")), "{output:?}");
 }
 
@@ -179,9 +179,9 @@ phase work
   work/first started
   work/first done in [TOOK]
   work/wait started
-  work/wait was cut off
+  work/wait was interrupted
 run [RUN] was interrupted; its state is saved
-  go on: lockgate resume [RUN]
+  continue: lockgate resume [RUN]
 
 "#]]
     );
@@ -344,7 +344,7 @@ phases:
     assert!(output.stderr.contains(&format!("note: process {} on ", child.id())), "{output:?}");
     assert!(!output.stderr.contains("error"), "{output:?}");
     let again = project.json(0, &["answer", &hold, "rerun", "--foreground", "--json"]);
-    assert_eq!((&again["status"], &again["driver"]["pid"]), (&"running".into(), &child.id().into()), "{again}");
+    assert_eq!((&again["recorded"], &again["continues"]), (&false.into(), &"elsewhere".into()), "{again}");
     let run = project.newest();
     until("the rerun", || project.events(&run, "task_finished").len() == 1);
     project.write("go", "");

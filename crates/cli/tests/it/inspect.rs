@@ -91,8 +91,8 @@ fn the_inbox_lists_open_holds_of_all_runs() {
     assert_eq!(inbox[0]["notes"][0], "missing.md does not exist");
     assert_eq!(inbox[0]["options"][0]["with_feedback"], false);
     let text = project.run(&["inbox"]).stdout;
-    assert!(text.contains("flow (login), phase plan, checkpoint") && text.contains("--resume"), "{text}");
-    assert!(text.contains("! missing.md does not exist") && text.contains("see what is shown: lockgate why "), "{text}");
+    assert!(text.contains("flow (login), phase plan, checkpoint") && text.contains("@1 Continue\n"), "{text}");
+    assert!(text.contains("! missing.md does not exist") && text.contains("see details: lockgate why "), "{text}");
     for feature in ["login", "other"] {
         assert_eq!(project.run(&["cancel", feature]).code, Some(0));
     }
@@ -205,7 +205,7 @@ fn tasks_running_when_the_driver_was_killed_are_shown_as_interrupted_with_help()
         let status = |wanted: &str| steps.iter().find(|step| step["id"] == wanted).unwrap()["status"].clone();
         assert_eq!(status(name), "interrupted", "{view}");
         let text = project.run(&["status", &run]).stdout;
-        assert!(!text.contains("running") && text.contains(&format!("go on: lockgate resume {run}")), "{text}");
+        assert!(!text.contains("running") && text.contains(&format!("continue: lockgate resume {run}")), "{text}");
         let why = project.run(&["why", &run]).stdout;
         assert!(why.contains(&format!("interrupted during {name}")), "{why}");
         for command in ["summary", "graph"] {

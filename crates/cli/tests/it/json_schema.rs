@@ -17,7 +17,7 @@ pub(crate) fn check(arguments: &[&str], output: &Output) {
     if !ours.contains(&"--json") || output.code.is_none() {
         return;
     }
-    let Some(shape) = ours.iter().find_map(|word| DOCUMENTED["properties"].get(*word)) else {
+    let Some(shape) = command(&ours).map(|name| &DOCUMENTED["properties"][name]) else {
         assert!(
             output.stdout.is_empty() || output.stdout.starts_with("{\"error\":"),
             "{arguments:?} is not documented: {output:?}"
@@ -34,6 +34,13 @@ pub(crate) fn check(arguments: &[&str], output: &Output) {
             panic!("{arguments:?} prints undocumented JSON: {problem}: {value:#}");
         }
     }
+}
+
+/// The command in a list of arguments, as the schema names it: a nested one with the command above it.
+fn command(arguments: &[&str]) -> Option<String> {
+    let documented = |name: &String| DOCUMENTED["properties"].get(name).is_some();
+    let nested = arguments.windows(2).map(|words| words.join(" ")).find(documented);
+    nested.or_else(|| arguments.iter().map(|word| (*word).to_owned()).find(documented))
 }
 
 /// Panics if a delivered notice does not match its documented schema.
@@ -98,7 +105,7 @@ name: shapes
 phases:
   - id: work
     tasks:
-      - { id: broken, run: 'echo working; test -e mended', on_fail: ask }
+      - { id: broken, run: 'echo working; test -e fixed', on_fail: ask }
       - { id: fine, run: 'echo fine > $LOCKGATE_OUTPUT_DIR/report.md', outputs: report.md }
     gates: [{ id: gate, run: 'true' }]
     checkpoint:
@@ -113,7 +120,7 @@ fn every_command_prints_its_documented_shape() {
     project.write("flow.yaml", FLOW);
     let mut reported = BTreeSet::new();
     let mut run = |code: i32, arguments: &[&str]| {
-        reported.insert(arguments[0].to_owned());
+        reported.extend(command(arguments));
         let output = project.run(arguments);
         assert_eq!(output.code, Some(code), "{arguments:?}: {output:?}");
         assert!(!output.stdout.is_empty(), "{arguments:?}: {output:?}");
@@ -165,7 +172,7 @@ fn every_command_prints_its_documented_shape() {
     run(3, &["run", "reviewed.md", "--review", "--json"]);
     run(0, &["pipeline", "review", "PRD-010", "--verdict", "ship", "--p0", "0", "--p1", "0", "--json"]);
     run(0, &["tick", "--json"]);
-    run(0, &["cancel", "PRD-010", "--reason", "another one came first", "--json"]);
+    run(0, &["cancel", "PRD-010", "--reason", "replaced by a hotfix", "--json"]);
     run(0, &["status", "PRD-010", "--json"]);
     run(0, &["summary", "PRD-010", "--json"]);
     project.write(
@@ -194,6 +201,25 @@ fn every_command_prints_its_documented_shape() {
     reported.insert("doctor".to_owned());
     let documented: BTreeSet<String> = DOCUMENTED["properties"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(reported, documented);
+}
+
+#[test]
+fn every_documented_example_matches_its_schema() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json.examples.json");
+    let examples: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    for (name, shape) in DOCUMENTED["$defs"].as_object().unwrap() {
+        assert_eq!(fits(&examples["shapes"][name], shape, ""), Ok(()), "{name}");
+    }
+    for (name, shape) in DOCUMENTED["properties"].as_object().unwrap() {
+        let Some(output) = examples["commands"][name].get("output") else { continue };
+        let values = match output.as_array() {
+            Some(lines) if shape.get("x-lines").is_some() => lines.iter().collect(),
+            _ => vec![output],
+        };
+        for value in values {
+            assert_eq!(fits(value, shape, ""), Ok(()), "{name}");
+        }
+    }
 }
 
 #[test]

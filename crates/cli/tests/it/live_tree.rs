@@ -313,7 +313,7 @@ fn the_tree_shows_that_tasks_are_stopping() {
     screen.shows("    ● t");
     until("the task", || project.path("began").exists());
     screen.send("\x03");
-    screen.shows("is being ended");
+    screen.shows("stopping;");
     screen.send("\x03");
     assert_eq!(screen.end(), 130, "{}", screen.text());
 }

@@ -95,7 +95,7 @@ fn log_follow_reports_a_run_without_a_driver_and_continues_when_it_resumes() {
     let mut reported = BufReader::new(follower.stderr.take().unwrap()).lines();
     let run = project.newest();
     let note = reported.next().unwrap().unwrap();
-    assert_eq!(note, format!("note: nothing drives run {run}; it goes on with `lockgate resume {run}`"));
+    assert_eq!(note, format!("note: no process drives run {run}; continue it with `lockgate resume {run}`"));
     project.write("go", "");
     assert_eq!(project.run(&["resume", "job", "--rerun"]).code, Some(0));
     let output = finish(follower);
@@ -173,7 +173,6 @@ help: did you mean "work/broken"?
         4,
         &["work/broken has no such attempt", "iteration 1, attempt 1  failed", "--iteration N --attempt N"],
     );
-    expect(&project.run(&["logs", "job"]), 4, &["Usage"]);
 }
 
 #[test]
@@ -221,7 +220,7 @@ fn logs_follow_ends_when_the_driver_dies() {
     assert_eq!(lines.next().unwrap().unwrap(), "one");
     kill(driver);
     let output = finish(follower);
-    expect(&output, 0, &["so no more is kept; go on with `lockgate resume"]);
+    expect(&output, 0, &["so its output is not recorded; continue it with `lockgate resume"]);
     assert_eq!(project.run(&["cancel", "job"]).code, Some(0), "ends the task too");
 }
 
@@ -234,8 +233,8 @@ fn a_failed_task_can_be_retried() {
 exit 0
 --- stdout
 --- stderr
-work/broken will be tried again
-note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
+work/broken will be retried
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );
@@ -287,7 +286,7 @@ exit 0
 --- stdout
 --- stderr
 work/broken counts as done
-note: nothing drives run [RUN]; go on with `lockgate resume [RUN]`
+note: no process drives run [RUN]; continue it with `lockgate resume [RUN]`
 
 "#]]
     );
@@ -382,11 +381,11 @@ phases:
     until("all tasks", || project.path("began").exists() && project.run(&["inbox"]).stdout.matches("@1  run").count() == 2);
     project.write("fixed", "");
     let output = project.run(&["retry", "job", "broken", "--no-resume"]);
-    expect(&output, 0, &["work/broken will be tried again\n", &format!("note: process {} on ", driver.id())]);
+    expect(&output, 0, &["work/broken will be retried\n", &format!("note: process {} on ", driver.id())]);
     let run = project.newest();
     until("the new attempt", || project.events(&run, "task_finished").len() == 1);
     let output = project.run(&["skip", "job", "worse", "--reason", "not today", "--foreground"]);
-    expect(&output, 0, &["work/worse counts as done", "and goes on with it there"]);
+    expect(&output, 0, &["work/worse counts as done", "and continues it"]);
     expect(&project.run(&["retry", "job", "long", "--no-resume"]), 3, &["work/long is running", "`lockgate cancel "]);
     expect(&project.run(&["skip", "job", "long", "--reason", "x", "--no-resume"]), 3, &["work/long is running"]);
     project.write("go", "");
@@ -401,7 +400,7 @@ fn retrying_a_task_whose_driver_was_killed_stops_its_orphan() {
     kill(driver);
     assert!(lives(&task), "the orphan works on");
     let output = project.run(&["retry", "job", "wait", "--no-resume"]);
-    expect(&output, 0, &["work/wait will be tried again"]);
+    expect(&output, 0, &["work/wait will be retried"]);
     assert!(!lives(&task), "nothing may run alongside the new attempt");
     fine(&project);
     project.write("go", "");
@@ -519,7 +518,7 @@ exit 3
 --- stdout
 --- stderr
 run [RUN] was interrupted; its state is saved
-  go on: lockgate resume [RUN]
+  continue: lockgate resume [RUN]
 
 "#]]
     );

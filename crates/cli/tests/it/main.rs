@@ -3,6 +3,7 @@
 
 mod agent_views;
 mod agents;
+mod answer_and_continue;
 mod answered_holds;
 mod answers;
 mod approval_binding;
@@ -10,6 +11,7 @@ mod backoff;
 mod checkpoints;
 mod commits;
 mod commits_interrupted;
+mod completions;
 mod crash_recovery;
 mod definition_changes;
 mod detached;
@@ -50,6 +52,7 @@ mod prompt_exit;
 mod prompt_screen;
 mod questions;
 mod rework;
+mod run_names;
 mod screen;
 mod self_approval;
 mod shells;

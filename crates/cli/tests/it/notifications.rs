@@ -363,8 +363,7 @@ fn notices_are_delivered_on_postgresql_too() {
 fn recipe(heading: &str) -> String {
     let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/notifications.md")).unwrap();
     let section = guide.split_once(&format!("### {heading}\n")).expect("the guide has the recipe").1;
-    let script =
-        section.split_once("```sh").and_then(|(_, block)| block.split_once("\n#!/bin/sh\n")).expect("the recipe is a script").1;
+    let script = section.split_once("#!/bin/sh\n").expect("the recipe is a script").1;
     script.split_once("```").unwrap().0.to_owned()
 }
 

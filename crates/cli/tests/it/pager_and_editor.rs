@@ -143,7 +143,7 @@ fn feedback_is_written_in_the_editor_and_sent_with_enter() {
     screen.send("2\r");
     screen.shows("opens your editor");
     screen.send("\x07");
-    screen.shows("Taken from the editor; Enter sends it.");
+    screen.shows("Copied from the editor; press Enter to send it.");
     screen.shows("> shorter␊and clearer");
     screen.send("\r");
     screen
@@ -157,10 +157,10 @@ fn feedback_is_written_in_the_editor_and_sent_with_enter() {
 #[test]
 fn an_editor_that_fails_or_writes_nothing_changes_nothing() {
     for (editor, reported) in [
-        ("sh -c 'echo lost > \"$0\"; exit 1'", "The editor gave nothing"),
+        ("sh -c 'echo lost > \"$0\"; exit 1'", "The editor failed"),
         ("sh -c ': > \"$0\"'", "Nothing was changed in the editor."),
         ("true", "Nothing was changed in the editor."),
-        ("no-such-program-anywhere", "The editor gave nothing"),
+        ("no-such-program-anywhere", "The editor failed"),
     ] {
         let project = project();
         let mut screen = start(&project, &[("EDITOR", editor)]);

@@ -83,7 +83,7 @@ fn a_pipeline_pauses_after_each_phase_and_records_it_in_its_state_file() {
     );
     let output = project.run(&["resume", "PRD-009", "--continue"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    let reported = "PRD-009 is paused; the last gate that passed: schema (WS1)\nResuming PRD-009 from Phase 2\n\nCompleted:\n  WS1: Database Layer ✅\n\nPending:\n  WS2: Service Layer\n  WS3: Route Handlers\n  WS4: Tests\n";
+    let reported = "PRD-009 is paused; last gate passed: schema (WS1)\nResuming PRD-009 from Phase 2\n\nCompleted:\n  WS1: Database Layer ✅\n\nPending:\n  WS2: Service Layer\n  WS3: Route Handlers\n  WS4: Tests\n";
     assert!(output.stderr.contains(reported), "{}", output.stderr);
     assert_eq!(lists(&file(&project)), ["paused", "WS1 WS2 WS3", "", "WS4"]);
     assert_eq!(project.run(&["resume", "PRD-009", "--continue"]).code, Some(0));
@@ -293,8 +293,8 @@ name: reviewer
 phases:
   - id: look
     tasks:
-      - { id: overrides, run: '"$LOCKGATE" review PRD-009 --override "I say so" || test $? = 3' }
-      - { id: files, needs: [overrides], run: '"$LOCKGATE" review PRD-009 --verdict ship' }
+      - { id: overrides, run: '"$LOCKGATE" pipeline review PRD-009 --override "I say so" || test $? = 3' }
+      - { id: files, needs: [overrides], run: '"$LOCKGATE" pipeline review PRD-009 --verdict ship' }
 "#,
     );
     assert_eq!(project.run(&["run", "spec.md", "--review"]).code, Some(3));

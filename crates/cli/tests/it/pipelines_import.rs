@@ -142,7 +142,7 @@ fn each_status_is_resumed_as_the_reference_format_specifies() {
         assert!(output.code == Some(3) && output.stderr.contains("WS3 done"), "{choice}: {output:?}");
     }
     let paused = resume("paused", &[]);
-    assert!(paused.stderr.contains("the last gate that passed: schema (WS1)"), "{paused:?}");
+    assert!(paused.stderr.contains("last gate passed: schema (WS1)"), "{paused:?}");
     assert_eq!((paused.code, paused.stderr.contains("error[resume-flag-required]")), (Some(3), true), "{paused:?}");
     assert!(!paused.stderr.contains("started"), "no one continued it: {paused:?}");
     let approved = resume("paused", &["--continue"]);
@@ -165,7 +165,7 @@ fn a_task_can_neither_import_nor_resume_an_imported_run() {
         let said = project.read("said");
         assert!(said.contains("inside task") && said.contains("code 3"), "{command}: {said}");
     };
-    attempt("import fine.json --spec spec.md");
+    attempt("pipeline import fine.json --spec spec.md");
     let refused = project.events(&project.newest(), "attempt_refused");
     assert_eq!(refused[0]["what"], "import a state file");
     import(&project, &foreign("paused"), &["--spec", "spec.md"]);

@@ -32,7 +32,7 @@ fn a_paused_pipeline_shows_its_last_gate_and_asks_whether_to_continue() {
     let project = pipeline();
     assert_eq!(project.run(&["run", "spec.md"]).code, Some(3));
     let mut screen = Screen::start(&project, WINDOW, &["resume", "PRD-009", "--answer", "phase-2=Continue"]);
-    screen.shows("the last gate that passed: schema (WS1)");
+    screen.shows("last gate passed: schema (WS1)");
     screen.shows("Continue with next phase?");
     screen.send("1\r");
     assert_eq!(screen.end(), 0, "{}", screen.text());

@@ -412,7 +412,7 @@ fn plans_with_an_existing_summary_are_skipped_unless_requested() {
     project.write("plans/08-01-SUMMARY.md", "# Done\n");
     let output = project.run(&["run", "plans", "--agent", "sh agent.sh"]);
     assert_eq!(output.code, Some(0), "{output:?}");
-    assert!(output.stderr.contains("skipped, since a summary exists: 08-01-PLAN.md"), "{output:?}");
+    assert!(output.stderr.contains("skipped because a summary exists: 08-01-PLAN.md"), "{output:?}");
     assert_eq!(project.read("worked.txt"), "08-02-task-1\n");
     let nothing = project.run(&["run", "plans", "--agent", "sh agent.sh"]);
     assert_eq!(nothing.code, Some(4), "{nothing:?}");

@@ -319,17 +319,19 @@ fn redact_timestamps(text: &str) -> String {
     redacted
 }
 
+/// Finds a time in either form: `2026-01-31T12:00:00.000Z` in JSON, `2026-01-31 13:00:00 +01:00` for people.
 fn find_timestamp(line: &str) -> Option<(usize, usize)> {
-    line.match_indices('Z').find_map(|(at, _)| {
-        let start = at.checked_sub(23)?;
-        let moment = line.get(start..at)?;
-        let fits = moment.bytes().enumerate().all(|(at, byte)| match at {
-            4 | 7 => byte == b'-',
-            10 => byte == b'T',
-            13 | 16 => byte == b':',
-            19 => byte == b'.',
-            _ => byte.is_ascii_digit(),
-        });
-        fits.then_some((start, at + 1))
+    let forms = ["0000-00-00T00:00:00.000Z", "0000-00-00 00:00:00 +00:00"];
+    (0..line.len()).find_map(|start| {
+        let fits = |form: &&&str| {
+            line.get(start..start + form.len()).is_some_and(|found| {
+                found.bytes().zip(form.bytes()).all(|(byte, expected)| match expected {
+                    b'0' => byte.is_ascii_digit(),
+                    b'+' => byte == b'+' || byte == b'-',
+                    _ => byte == expected,
+                })
+            })
+        };
+        forms.iter().find(fits).map(|form| (start, start + form.len()))
     })
 }

@@ -149,7 +149,7 @@ fn an_invalid_option_is_reported_and_asked_again_and_enter_alone_chooses_nothing
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
     terminal.send("\rlgtm\r");
-    terminal.expect("lgtm is none of the options.");
+    terminal.expect("lgtm is not one of the options.");
     terminal.asked();
     assert!(project.events(&project.newest(), "answered").is_empty());
     terminal.send("3\r");
@@ -162,10 +162,10 @@ fn a_label_prefix_approves_nothing() {
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
     terminal.send("p\r");
-    terminal.expect("p is none of the options.");
+    terminal.expect("p is not one of the options.");
     terminal.asked();
     terminal.send("Publis\r");
-    terminal.expect("Publis is none of the options.");
+    terminal.expect("Publis is not one of the options.");
     terminal.asked();
     assert!(project.events(&project.newest(), "answered").is_empty());
     terminal.send("PUBLISH\r");
@@ -344,11 +344,11 @@ fn free_text_becomes_an_issue_report_only_after_confirmation() {
         "{shown}"
     );
     terminal.send("lgtm\r");
-    terminal.expect("That is no approval.");
+    terminal.expect("That is not an approval.");
     terminal.asked();
     // A near match has no effect and can be edited.
     terminal.send("\x7f\x7f\x7f\x7ftoo small\r");
-    terminal.expect("That is no approval.");
+    terminal.expect("That is not an approval.");
     terminal.asked();
     terminal.send("\r");
     terminal.asked();

@@ -69,14 +69,14 @@ fn a_signal_at_the_prompt_ends_the_program_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn ctrl_d_at_the_prompt_exits_with_3_and_prints_the_resume_command() {
+fn ctrl_d_at_the_prompt_exits_with_3_and_prints_the_answer_commands() {
     let project = project();
     let mut terminal = Terminal::start(&project, &["run", "flow.yaml"]);
     terminal.asked();
     terminal.send("\x04");
     let (said, code) = terminal.end();
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("--resume"), "{said}");
+    assert!(said.contains("lockgate answer ") && said.contains("lockgate why "), "{said}");
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn hints_wrap_between_words() {
         assert!(hint.len() > 1, "{hint:?}");
         assert_eq!(
             hint.join(" "),
-            "Feedback: Enter ends it (it may be empty), Alt+Enter breaks the line, Ctrl+G opens your editor, Esc goes back and keeps it."
+            "Feedback: Enter sends it (it may be empty), Alt+Enter inserts a line break, Ctrl+G opens your editor, Esc goes back and keeps it."
         );
         screen.send("\x03");
         assert_eq!(screen.end(), 130);

@@ -166,7 +166,7 @@ fn a_default_answers_immediately_and_changing_it_reruns_dependents() {
     let hold = answered["hold"].as_str().unwrap().to_owned();
     let asked = project.run(&["change", &hold, "postgres"]);
     assert_eq!(asked.code, Some(3), "no one can confirm it: {asked:?}");
-    assert!(asked.stderr.contains("these are done again:\n  plan/build\n  all of phase ship"), "{asked:?}");
+    assert!(asked.stderr.contains("and reruns:\n  plan/build\n  all of phase ship"), "{asked:?}");
     let changed = project.json(0, &["change", &hold, "postgres", "--yes", "--json"]);
     assert_eq!((&changed["phase"], &changed["tasks"]), (&"plan".into(), &serde_json::json!(["build"])), "{changed}");
     assert_eq!(project.run(&["resume", &run]).code, Some(3));

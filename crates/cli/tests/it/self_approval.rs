@@ -203,7 +203,7 @@ fn no_command_lets_a_task_decide_about_a_run() {
         ("resume VICTIM --continue", "answer a hold"),
         ("resume VICTIM --restart", "run a phase again"),
         ("resume VICTIM --fixed", "retry a failed run"),
-        ("review VICTIM --override x", "override a review"),
+        ("pipeline review VICTIM --override x", "override a review"),
         ("worktrees merge VICTIM", "merge a worktree"),
         ("worktrees remove VICTIM --force", "remove a worktree"),
     ];
@@ -218,13 +218,13 @@ fn no_command_lets_a_task_decide_about_a_run() {
 #[test]
 fn a_task_may_not_manage_the_project_and_the_attempt_is_recorded_in_its_run() {
     let attempts = [
-        ("restore some.backup --force", "restore a backup"),
+        ("db restore some.backup --force", "restore a backup"),
         ("worker", "drive runs"),
         ("worker --in-background", "drive runs"),
         ("tick", "fire deadlines"),
-        ("gc", "remove what no run needs"),
-        ("import state.json", "import a state file"),
-        ("import state.json --new", "import a state file"),
+        ("db gc", "remove what no run needs"),
+        ("pipeline import state.json", "import a state file"),
+        ("pipeline import state.json --new", "import a state file"),
     ];
     let script = attempts.map(|(command, _)| format!("\"$LOCKGATE\" {command}; echo code $?\n")).concat();
     let (project, victim, _) = tried(&script);
@@ -237,7 +237,7 @@ fn a_task_may_not_manage_the_project_and_the_attempt_is_recorded_in_its_run() {
 #[test]
 fn a_task_may_read_runs_and_start_one_that_only_waits() {
     let (project, _, _) = tried(
-        "for command in runs inbox 'gc --dry-run' 'run flow.yaml inner' 'backup copy.db'; do\n\"$LOCKGATE\" $command; echo code $?\ndone",
+        "for command in runs inbox 'db gc --dry-run' 'run flow.yaml inner' 'db backup copy.db'; do\n\"$LOCKGATE\" $command; echo code $?\ndone",
     );
     let said = project.read("said");
     assert_eq!(said.matches("code 0\n").count(), 4, "{said}");
@@ -248,8 +248,8 @@ fn a_task_may_read_runs_and_start_one_that_only_waits() {
 fn a_run_detached_by_a_task_is_not_reported_as_continuing_without_a_driver() {
     let (project, _, _) = tried("\"$LOCKGATE\" run flow.yaml inner --detach; echo code $?");
     let said = project.read("said");
-    assert!(said.contains("nothing drives it") && said.contains("code 0"), "{said}");
-    assert!(!said.contains("goes on in the background"), "{said}");
+    assert!(said.contains("no process drives it") && said.contains("code 0"), "{said}");
+    assert!(!said.contains("continues in the background"), "{said}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn waiting(flow: &str) -> (Project, String) {
 fn is_voided(project: &Project, hold: &str) -> String {
     let output = project.run(&["answer", hold, "Ship", "--foreground"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert!(output.stderr.contains("what was shown has changed, so the hold is open again"), "{output:?}");
+    assert!(output.stderr.contains("the shown content has changed, so the hold is reopened"), "{output:?}");
     assert!(!project.path("sent").exists());
     assert!(project.waiting_hold().ends_with("@2"));
     output.stderr
@@ -72,7 +72,7 @@ fn the_change_is_shown_wherever_the_question_is() {
     }
     let inbox = project.run(&["inbox"]);
     assert!(inbox.stdout.contains(headline) && inbox.stdout.contains(listed[1]), "{inbox:?}");
-    assert!(inbox.stdout.contains(&format!("see what is shown: lockgate why {run}")), "{inbox:?}");
+    assert!(inbox.stdout.contains(&format!("see details: lockgate why {run}")), "{inbox:?}");
 
     let diff = &project.status(&run)["holds"][0]["diff"];
     assert_eq!((&diff["since"], &diff["file_count"], &diff["added"]), (&"phase".into(), &2.into(), &2.into()));

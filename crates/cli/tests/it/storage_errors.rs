@@ -135,8 +135,9 @@ fn a_read_only_directory_is_reported() {
 /// Commands about a run that write nothing.
 fn questions(run: &str) -> Vec<Vec<&str>> {
     let about_all = [vec!["runs"], vec!["inbox"], vec!["db", "verify"], vec!["runs", "--json"]];
-    let about_it = ["status", "log", "why", "verify", "summary", "graph", "handover"].map(|command| vec![command, run]);
-    about_all.into_iter().chain(about_it).collect()
+    let about_it = ["status", "log", "why", "summary", "graph"].map(|command| vec![command, run]);
+    let nested = [vec!["db", "verify", run], vec!["agent", "handover", run]];
+    about_all.into_iter().chain(about_it).chain(nested).collect()
 }
 
 /// A project whose processes were all killed, so that its newest run exists only in the log of the database.

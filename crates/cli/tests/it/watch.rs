@@ -125,8 +125,8 @@ fn watch_waits_while_the_run_has_no_driver_and_continues_when_it_is_resumed() {
     signal(&driver, Signal::KILL);
     finish(driver);
     let mut screen = Screen::start(&project, WINDOW, &["watch", &run]);
-    screen.shows("nobody drives it");
-    screen.shows("was cut off");
+    screen.shows("no process drives it");
+    screen.shows("interrupted");
     let resumed = project.start(&["resume", &run, "--rerun"]);
     screen.shows("    ● compile (attempt 2)");
     project.write("go", "");

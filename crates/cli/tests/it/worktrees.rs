@@ -78,7 +78,7 @@ fn a_worktree_with_changes_is_kept_reported_and_merged() {
     assert!(project.run(&["summary", &run]).stdout.contains("## Worktrees\n\n- .lockgate/worktrees/"));
     assert!(project.run(&["worktrees"]).stdout.contains("2 commits"));
     let kept = project.run(&["db", "gc"]);
-    assert!(kept.stderr.contains("it holds work"), "{kept:?}");
+    assert!(kept.stderr.contains("it contains work"), "{kept:?}");
     assert_eq!(project.json(0, &["worktrees", "--json"])[0]["commits"], 2, "gc leaves it alone");
     let refused = project.run(&["worktrees", "remove", &run]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
@@ -211,7 +211,7 @@ fn a_checkpoint_shows_the_changes_of_the_run_and_is_bound_to_them() {
     let hold = project.waiting_hold();
     let output = project.run(&["answer", &hold, "Continue", "--foreground"]);
     assert_eq!(output.code, Some(3), "{output:?}");
-    assert!(output.stderr.contains("what was shown has changed"), "{output:?}");
+    assert!(output.stderr.contains("the shown content has changed"), "{output:?}");
 }
 
 #[test]

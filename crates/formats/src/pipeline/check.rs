@@ -97,7 +97,9 @@ fn identity(found: &mut Findings<'_>, root: &Placed, stem: Option<&str>) {
             }
             if let Some(stem) = stem.filter(|stem| text != Some(*stem)) {
                 let message = format!("`prd` differs from the file name `{}`", shown(stem));
-                found.add(Rule::PrdFilename, &prd.span, message, "name the file after its `prd`: `PRD-009.json` for `PRD-009`");
+                let example = text.filter(|text| follows_pattern(text)).unwrap_or("PRD-009");
+                let help = format!("name the file after its `prd`: `{example}.json` for `{example}`");
+                found.add(Rule::PrdFilename, &prd.span, message, help);
             }
         }
     }

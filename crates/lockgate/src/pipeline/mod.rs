@@ -10,7 +10,7 @@ mod view;
 
 pub use check::{check_state_file, execution_spec};
 pub use import::{IMPORT, Import, ImportedFile, ImportedRun, ImportedView, SpecFile};
-pub use resume::{PipelineResume, ResumeFlagRequired, Situation};
+pub use resume::{PipelineResume, ResumeChoice, Situation};
 pub use review::{OVERRIDE_REVIEW, Reviewed, review_gate};
 pub use start::{ExistingRun, PipelineLock, reserve, with_settings};
 pub use state_file::PutAside;

@@ -19,7 +19,7 @@ use lockgate_runner::projection::runs_of;
 
 /// The caller's choice of how to resume a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResumeFlagRequired {
+pub enum ResumeChoice {
     /// The cause of the failure is fixed.
     Fixed,
     /// Continue past the open gate, and rerun interrupted tasks.
@@ -188,17 +188,14 @@ impl PipelineResume {
         };
         match (&self.situation, choice) {
             (Situation::Ready, _) => {}
-            (Situation::Interrupted { .. }, ResumeFlagRequired::Continue | ResumeFlagRequired::Fixed) => resume.rerun = true,
-            (Situation::Paused { imported: false, .. }, ResumeFlagRequired::Continue) => {
+            (Situation::Interrupted { .. }, ResumeChoice::Continue | ResumeChoice::Fixed) => resume.rerun = true,
+            (Situation::Paused { imported: false, .. }, ResumeChoice::Continue) => {
                 (resume.rerun, resume.approve) = (true, true);
             }
-            (
-                Situation::Failed { .. } | Situation::Paused { .. } | Situation::Interrupted { .. },
-                ResumeFlagRequired::Restart,
-            ) => {
+            (Situation::Failed { .. } | Situation::Paused { .. } | Situation::Interrupted { .. }, ResumeChoice::Restart) => {
                 resume.restart = true;
             }
-            (Situation::Failed { .. } | Situation::Paused { .. }, ResumeFlagRequired::Fixed | ResumeFlagRequired::Continue) => {}
+            (Situation::Failed { .. } | Situation::Paused { .. }, ResumeChoice::Fixed | ResumeChoice::Continue) => {}
         }
         // The aborted checkpoint opens again, so its answer is preset.
         if let Some(phase) = self.aborted_at.as_ref().filter(|_| resume.approve) {

@@ -109,8 +109,13 @@ async fn check_existing(project: &Project, pipeline: &Pipeline, existing: Existi
         }
         return Ok(notes);
     }
-    let again = format!("continue it with `{}`, or start a new run, which archives the old state file", resume_command(prd, []));
     if let Some(run) = runs.first() {
+        let again = match run.row.status.is(Status::Complete) {
+            true => "start a new run, which archives the old state file".to_owned(),
+            false => {
+                format!("continue it with `{}`, or start a new run, which archives the old state file", resume_command(prd, []))
+            }
+        };
         let message = format!("{prd} already has a run: {}, which is {}", run.row.run, run.row.status);
         return Err(Error::new(Code::PipelineExists, message).help(again));
     }

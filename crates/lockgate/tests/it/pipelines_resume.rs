@@ -4,7 +4,7 @@ use crate::authority::{inside_a_task, refused};
 use lockgate::code::Code;
 use lockgate::engine::id::RunId;
 use lockgate::engine::run::Status;
-use lockgate::pipeline::{Import, ImportedFile, ResumeFlagRequired, Situation};
+use lockgate::pipeline::{Import, ImportedFile, ResumeChoice, Situation};
 use lockgate::project::{Options, Project};
 use lockgate::resume::Resume;
 use lockgate::runner::load::load;
@@ -28,7 +28,7 @@ async fn imported(dir: &Path, text: String) -> (Project, RunId) {
     (project, made.run.id)
 }
 
-fn chosen(choice: ResumeFlagRequired) -> Resume {
+fn chosen(choice: ResumeChoice) -> Resume {
     Resume { pipeline: Some(choice), ..Resume::default() }
 }
 
@@ -44,12 +44,12 @@ async fn an_imported_pipeline_that_waits_is_resumed_by_a_person_who_says_so() {
 
     let undecided = project.resume(&run, Resume::default(), None, ada.clone()).await.unwrap_err();
     assert_eq!(undecided.code(), Code::ResumeFlagRequired);
-    let inside = project.resume(&run, chosen(ResumeFlagRequired::Continue), None, inside_a_task()).await.unwrap_err();
+    let inside = project.resume(&run, chosen(ResumeChoice::Continue), None, inside_a_task()).await.unwrap_err();
     assert_eq!(inside.code(), Code::InsideTask);
     assert_eq!(refused(&project, &run).await, ["answer a hold"]);
     assert_eq!(load(project.store(), &run).await.unwrap().status(), Status::Waiting, "nothing has started");
 
-    project.resume(&run, chosen(ResumeFlagRequired::Continue), None, ada).await.unwrap();
+    project.resume(&run, chosen(ResumeChoice::Continue), None, ada).await.unwrap();
     assert_eq!(load(project.store(), &run).await.unwrap().status(), Status::Running);
 }
 
@@ -61,7 +61,7 @@ async fn an_imported_pipeline_that_was_interrupted_needs_a_choice() {
     let undecided = project.resume(&run, Resume::default(), None, ada.clone()).await.unwrap_err();
     assert_eq!(undecided.code(), Code::ResumeFlagRequired);
     assert!(undecided.message().contains("is working on WS3"), "{undecided}");
-    project.resume(&run, chosen(ResumeFlagRequired::Continue), None, ada).await.unwrap();
+    project.resume(&run, chosen(ResumeChoice::Continue), None, ada).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `lockgate db backup`: a copy of the database while it is in use.
+//! `lockgate db backup`: copy the database while it is in use.
 
 use super::super::help::examples;
 use crate::error::CommandError;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Copy the database to a file
 ///
-/// Runs can continue meanwhile. Logs and outputs are not part of the backup.
+/// Runs can continue during the backup. Logs and outputs are not part of the backup.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "lockgate db backup lockgate-backup.db",
@@ -36,6 +36,6 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let shown = sanitize::line(&arguments.file.to_string_lossy()).into_owned();
     print::data(&format!("{shown}: {}, {}\n", counted(backup.runs, "run"), format_size(backup.bytes)));
-    print::say(format_args!("`{}` brings it back, here or in another directory.", lockgate(["db", "restore", &shown])));
+    print::say(format_args!("Restore it with `{}`, here or in another directory.", lockgate(["db", "restore", &shown])));
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `lockgate db gc`: remove what no run needs.
+//! `lockgate db gc`: remove files and values that no run needs.
 
 use super::super::help::examples;
 use crate::authority::{Authority, Decision};
@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// Remove files and values that no run needs
 ///
-/// That is what dead processes and removed runs left behind, worktrees without work, and stored values without references.
+/// This covers files left behind by dead processes and removed runs, worktrees without work, and unreferenced stored values.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "lockgate db gc --dry-run",
@@ -37,7 +37,7 @@ impl Arguments {
         if self.dry_run {
             Authority::Anyone
         } else {
-            Authority::OutsideTasks(Decision::about_project("remove what no run needs"))
+            Authority::OutsideTasks(Decision::about_project("remove files and values that no run needs"))
         }
     }
 }
@@ -57,11 +57,11 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     print::data(&text(found, *values, project.root().dir(), arguments.dry_run));
     for path in &found.kept {
         let path = shown(path, project.root().dir());
-        print::note(format_args!("{path} stays: it may hold what you want; remove it yourself if not"));
+        print::note(format_args!("{path} is kept because it may contain your files; remove it yourself if you do not need it"));
     }
     for path in &found.worktrees {
         let path = shown(path, project.root().dir());
-        print::note(format_args!("{path} stays: it holds work; `lockgate worktrees` says what, merges it and removes it"));
+        print::note(format_args!("{path} is kept because it contains work; list, merge or remove it with `lockgate worktrees`"));
     }
     for error in errors {
         print::warn(sanitize::line(error));
@@ -93,10 +93,10 @@ fn text(found: &GarbageScan, values: Unreferenced, root: &Path, dry_run: bool) -
     }
     if values.count > 0 {
         let what = counted(values.count, "stored value");
-        text.push_str(&format!("{word} {what} without reference, {}\n", format_size(values.bytes)));
+        text.push_str(&format!("{word} {what} without references, {}\n", format_size(values.bytes)));
     }
     if text.is_empty() {
-        return "there is nothing to remove\n".to_owned();
+        return "nothing to remove\n".to_owned();
     }
     text.push_str(&format!("{} in all\n", format_size(total)));
     text

@@ -1,4 +1,4 @@
-//! `lockgate db restore`: a backup becomes the database again.
+//! `lockgate db restore`: replace the database with a backup.
 
 use super::super::help::examples;
 use crate::authority::{Authority, Decision};
@@ -44,7 +44,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let (root, config) = settings(root)?;
     let caller = caller_at(&root, &config, Channel::Command);
     let restored = restore(&root, &arguments.file, arguments.force, &options(), &caller).await.map_err(|error| {
-        let help = "`--force` moves it aside; `--root DIR` restores into another folder";
+        let help = "move it aside with `--force`, or restore into another directory with `--root DIR`";
         CommandError::from(error).help_for(&[Code::DatabaseExists], help)
     })?;
     if arguments.json {
@@ -53,9 +53,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let Restored { runs, unfinished, moved_aside } = restored;
     if let Some(moved) = moved_aside {
-        print::note(format_args!("what was there is now {}", sanitize::line(&moved.to_string_lossy())));
+        print::note(format_args!("the previous database is kept as {}", sanitize::line(&moved.to_string_lossy())));
     }
     print::data(&format!("restored {}, {unfinished} unfinished\n", counted(runs, "run")));
-    print::say("What happened after the backup was made is not in it: look at `lockgate runs` before you resume anything.");
+    print::say("Everything after the backup is missing: check `lockgate runs` before you resume a run.");
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! `lockgate db verify`: check that nothing was changed or lost in the store.
+//! `lockgate db verify`: check that nothing in the database was changed or lost.
 
 use super::super::help::examples;
 use crate::error::CommandError;
@@ -45,8 +45,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if arguments.json {
         print::json(&Verdict::of(only.as_ref(), &findings));
     } else if findings.is_empty() {
-        let what = only.map_or_else(|| "the store".to_owned(), |run| format!("run {run}"));
-        print::data(&format!("{what} is as it was written\n"));
+        let what = only.map_or_else(|| "the database".to_owned(), |run| format!("run {run}"));
+        print::data(&format!("{what} is intact\n"));
     } else {
         print::data(&text(&findings));
     }
@@ -54,9 +54,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Ok(Exit::Done);
     }
     let count = findings.len();
-    let verb = if count == 1 { "is not as it was" } else { "are not as they were" };
-    let error = CommandError::new(Code::IntegrityError, format!("{} {verb} written", counted(count, "thing")));
-    let error = error.help("keep a copy of the database and put back a backup");
+    let verb = if count == 1 { "was" } else { "were" };
+    let error = CommandError::new(Code::IntegrityError, format!("{} {verb} changed or lost", counted(count, "record")));
+    let error = error.help("keep a copy of the database, then restore a backup with `lockgate db restore BACKUP --force`");
     error.report();
     Ok(error.exit())
 }

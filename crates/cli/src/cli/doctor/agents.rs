@@ -1,4 +1,4 @@
-//! Whether the programs of the agents that the settings name can be started.
+//! Checks that the programs of the configured agents can be started.
 
 use super::Check;
 use lockgate_runner::agent::AgentSources;
@@ -6,7 +6,6 @@ use lockgate_runner::config::Config;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// One finding for each agent of the settings.
 pub(super) fn checks(config: &Config, root: &Path) -> Vec<Check> {
     let configured = AgentSources { project: config.agents.clone(), ..AgentSources::default() };
     config.agents.keys().map(|name| check(&configured, name, root)).collect()
@@ -15,7 +14,7 @@ pub(super) fn checks(config: &Config, root: &Path) -> Vec<Check> {
 fn check(configured: &AgentSources, name: &str, root: &Path) -> Check {
     let chosen = match configured.select(Some(name)) {
         Ok(chosen) => chosen,
-        Err(why) => return Check::failed("agent", format!("agent {name:?}: {why}"), "mend it under `agents` in the settings"),
+        Err(why) => return Check::failed("agent", format!("agent {name:?}: {why}"), "fix it under `agents` in the settings"),
     };
     let program = match (&chosen.setting.command, chosen.preset) {
         (Some(command), _) => command.split_whitespace().next().unwrap_or_default().to_owned(),
@@ -25,11 +24,11 @@ fn check(configured: &AgentSources, name: &str, root: &Path) -> Check {
     if can_start(&program, root) {
         return Check::ok("agent", format!("agent {name:?} is `{program}`"));
     }
-    let fix = "install it, see that PATH leads to it, or name another program under `agents` in the settings";
+    let fix = "install it, add it to PATH, or name another program under `agents` in the settings";
     Check::failed("agent", format!("agent {name:?}: `{program}` is not found"), fix)
 }
 
-/// Whether a shell that starts in the root finds the program; its builtins count too.
+/// Whether a shell started in the root finds the program. Shell builtins count.
 pub(super) fn can_start(program: &str, root: &Path) -> bool {
     let found = Command::new("sh")
         .args(["-c", "command -v -- \"$1\"", "sh", program])

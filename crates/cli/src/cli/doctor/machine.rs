@@ -1,4 +1,4 @@
-//! What a project needs of the machine: a shell, git, scripts, a table of processes, a clock.
+//! Checks of the machine: a shell, git, the process table, the clock.
 
 use super::Check;
 use lockgate_engine::time::Timestamp;
@@ -6,38 +6,26 @@ use lockgate_runner::process::default_shell;
 use lockgate_runner::runtime::{Clock, SystemClock};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// When this was written. No good clock shows an earlier moment.
+/// Earlier than this version of Lockgate, so a clock that shows an earlier time was never set.
 const LONG_AGO: Timestamp = Timestamp::from_millis(1_735_689_600_000);
 
 pub(super) fn checks() -> Vec<Check> {
     vec![shell(), git(), processes(), clock(SystemClock.now())]
 }
 
-/// Why a program did not print what it was asked for.
+/// Why a program did not print the expected line.
 #[derive(Debug, thiserror::Error)]
 enum ProgramError {
-    /// It is not installed, or not on the path.
+    /// It is not installed, or not in PATH.
     #[error("`{0}` is not found")]
     NotFound(String),
-    /// The system does not start it.
     #[error("`{program}` cannot be started: {error}")]
-    NotStarted {
-        /// Which.
-        program: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// It failed.
+    NotStarted { program: String, error: std::io::Error },
     #[error("`{command}` ends with {status}")]
-    Failed {
-        /// The program and its arguments.
-        command: String,
-        /// How it ended.
-        status: ExitStatus,
-    },
+    Failed { command: String, status: ExitStatus },
 }
 
-/// What a program printed in its first line, or why it did not.
+/// The first line that a program prints.
 fn first_line(program: &str, arguments: &[&str]) -> Result<String, ProgramError> {
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let output = output.map_err(|error| match error.kind() {
@@ -65,9 +53,7 @@ fn shell() -> Check {
 fn git() -> Check {
     match first_line("git", &["--version"]) {
         Ok(version) => Check::ok("git", version),
-        Err(why) => {
-            Check::failed("git", why.to_string(), "install git and see that PATH leads to it; tasks that use it fail without it")
-        }
+        Err(why) => Check::failed("git", why.to_string(), "install git and add it to PATH; tasks that use it fail without it"),
     }
 }
 
@@ -75,28 +61,24 @@ fn processes() -> Check {
     if !cfg!(target_os = "linux") {
         return Check::missing(
             "processes",
-            "this system has no table of processes that Lockgate can read",
-            "what tasks leave running in the background after a crash is not found here; end it yourself",
+            "Lockgate cannot read the process table of this system",
+            "after a crash, end processes that tasks left running yourself; Lockgate cannot find them here",
         );
     }
     let me = std::process::id();
     match std::fs::read(format!("/proc/{me}/stat")) {
-        Ok(_) => Check::ok("processes", "the table of processes can be read"),
+        Ok(_) => Check::ok("processes", "the process table can be read"),
         Err(error) => Check::failed(
             "processes",
             format!("/proc cannot be read: {error}"),
-            "mount /proc; without it, what a dead Lockgate left running is not found",
+            "mount /proc; without it, Lockgate cannot find processes that tasks left running after a crash",
         ),
     }
 }
 
 fn clock(now: Timestamp) -> Check {
     if now < LONG_AGO {
-        return Check::failed(
-            "clock",
-            format!("the clock shows {now}"),
-            "set the clock, or let the machine set it from the network",
-        );
+        return Check::failed("clock", format!("the clock shows {now}"), "set the clock, or enable network time");
     }
     Check::ok("clock", now.to_string())
 }

@@ -1,4 +1,4 @@
-//! Whether notifications can be delivered, and whether they are.
+//! Checks of the notification command and of undelivered notifications.
 
 use super::Check;
 use super::agents::can_start;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 const CHECK: &str = "notify";
 
-/// Whether the program of `notify.command` is there. Of a command that begins with something other than a program this cannot be known.
+/// Whether the program of `notify.command` exists. This cannot be checked if the command starts with shell syntax.
 pub(super) fn command(config: &Config, root: &Path) -> Option<Check> {
     let command = config.notify.command.as_ref()?;
     let program = command.run.split_whitespace().next().unwrap_or_default();
@@ -25,25 +25,25 @@ pub(super) fn command(config: &Config, root: &Path) -> Option<Check> {
     })
 }
 
-/// Notices that were given up, or that wait because they could not be delivered.
+/// Notifications that were given up, or whose delivery failed so far.
 pub(super) async fn outbox(store: &dyn Store, is_configured: bool) -> Vec<Check> {
     let mut checks = Vec::new();
     // A database that cannot be read is reported elsewhere.
     let given_up = store.outbox(OutboxFilter::GivenUp, usize::MAX).await.unwrap_or_default();
     if let Some(last) = given_up.last() {
         let found = format!("{} given up, {}", were(given_up.len()), latest(last));
-        let fix = "correct `notify.command` in the settings; these are not sent again, and are forgotten after 30 days";
+        let fix = "correct `notify.command` in the settings; these are not sent again and are removed after 30 days";
         checks.push(Check::failed(CHECK, found, fix));
     }
     let waiting = store.outbox(OutboxFilter::Undelivered, usize::MAX).await.unwrap_or_default();
     let failing: Vec<&OutboxEntry> = waiting.iter().filter(|entry| entry.attempts > 0).collect();
     if let Some(last) = failing.last() {
         let found = format!("{} not delivered yet, {}", were(failing.len()), latest(last));
-        let fix = "correct `notify.command` in the settings; they are sent again by and by, for example by `lockgate tick`";
+        let fix = "correct `notify.command` in the settings; later commands retry them, for example `lockgate tick`";
         checks.push(Check::failed(CHECK, found, fix));
     } else if !waiting.is_empty() && !is_configured {
         let found = format!("{} not delivered, and the settings have no `notify.command`", were(waiting.len()));
-        checks.push(Check::failed(CHECK, found, "put `notify.command` back into the settings to send them"));
+        checks.push(Check::failed(CHECK, found, "restore `notify.command` in the settings to send them"));
     }
     checks
 }
@@ -54,5 +54,5 @@ fn were(count: usize) -> String {
 
 fn latest(entry: &OutboxEntry) -> String {
     let (id, attempts) = (&entry.row.notice, counted(entry.attempts, "attempt"));
-    format!("the latest, {id}, after {attempts}: {}", first_line(entry.error.as_deref().unwrap_or("the reason is not known")))
+    format!("the latest, {id}, after {attempts}: {}", first_line(entry.error.as_deref().unwrap_or("unknown reason")))
 }

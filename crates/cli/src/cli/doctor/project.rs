@@ -1,4 +1,4 @@
-//! What can be wrong with a project: its folder, settings, database, drivers, and what was left running.
+//! Checks of a project: its directory, settings, database, drivers, and processes that tasks left running.
 
 use super::Check;
 use crate::open;
@@ -15,52 +15,52 @@ use rustix::fs::statvfs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// With less room than this, runs are about to stop.
+/// With less free space than this, runs are about to stop.
 const LITTLE_ROOM: u64 = 200_000_000;
 
-/// How many runs are named in one finding.
+/// How many runs one message names.
 const NAMED: usize = 5;
 
-/// How far a clock may be behind what was written, before anybody is bothered.
+/// Clock skew up to this is not reported.
 const SLACK: Duration = Duration::from_secs(60);
 
 pub(super) async fn checks(root: &Root) -> Vec<Check> {
     if !root.folder().is_dir() {
-        let found = format!("there is no {}", root.folder().display());
-        let fix = "is this the right folder? `lockgate init` makes a project in the current one";
+        let found = format!("{} does not exist", root.folder().display());
+        let fix = "check that this is the right directory, or create a project here with `lockgate init`";
         return vec![Check::failed("project", found, fix)];
     }
-    let mut checks = vec![folder(root), room(root), settings(root)];
+    let mut checks = vec![directory(root), room(root), settings(root)];
     checks.extend(Config::read(&root.config_file()).iter().flat_map(|config| super::agents::checks(config, root.dir())));
     checks.extend(Config::read(&root.config_file()).iter().filter_map(|config| super::notices::command(config, root.dir())));
     checks.extend(committed_state(root));
-    // Before the database is asked: lists of runs clear dead drivers away by themselves.
+    // Before the database is read: listing runs clears dead drivers.
     checks.extend(garbage(root));
     checks.extend(database(root).await);
     checks
 }
 
-fn folder(root: &Root) -> Check {
+fn directory(root: &Root) -> Check {
     let probe = root.folder().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
     let written = std::fs::File::create_new(&probe);
     lockgate_store::cleanup::remove_file(&probe);
-    let folder = root.folder().display().to_string();
+    let directory = root.folder().display().to_string();
     match written {
-        Err(error) => Check::failed("project", format!("{folder} cannot be written: {error}"), "make it writable for you"),
+        Err(error) => Check::failed("project", format!("{directory} cannot be written: {error}"), "make it writable"),
         Ok(_) if on_network(root) => Check::failed(
             "project",
-            format!("{folder} lies on a network file system"),
+            format!("{directory} is on a network file system"),
             "locks and databases are not safe there: move the project to a local disk",
         ),
-        Ok(_) => Check::ok("project", folder),
+        Ok(_) => Check::ok("project", directory),
     }
 }
 
 #[cfg(target_os = "linux")]
 fn on_network(root: &Root) -> bool {
-    // NFS, SMB, CIFS, SMB2, AFS, Coda, Ceph, as `statfs` calls them.
+    // The magic numbers of NFS, SMB, CIFS, SMB2, AFS, Coda and Ceph in `statfs`.
     const NETWORK: [u32; 7] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x7375_7245, 0x00c3_6400];
-    // The type has another width on every machine; all of these fit into 32 bits.
+    // The width of the type depends on the platform; all of these fit into 32 bits.
     rustix::fs::statfs(root.folder()).is_ok_and(|file_system| NETWORK.contains(&(file_system.f_type as u32)))
 }
 
@@ -71,25 +71,21 @@ fn on_network(_: &Root) -> bool {
 
 fn room(root: &Root) -> Check {
     match statvfs(root.folder()) {
-        Err(error) => Check::failed("disk", format!("how much room is left cannot be found: {error}"), "look at the disk"),
+        Err(error) => Check::failed("disk", format!("the free space cannot be determined: {error}"), "check the disk"),
         Ok(disk) => {
             let left = disk.f_bavail.saturating_mul(disk.f_frsize);
-            // A file system that does not count its files says that it can have none.
+            // A file system that does not count its files reports a maximum of 0.
             let no_names = disk.f_files > 0 && disk.f_favail < 1000;
             if left < LITTLE_ROOM {
-                Check::failed(
-                    "disk",
-                    format!("only {} are left", format_size(left)),
-                    "free some space; `lockgate db gc` may help",
-                )
+                Check::failed("disk", format!("only {} free", format_size(left)), "free some space; `lockgate db gc` may help")
             } else if no_names {
                 Check::failed(
                     "disk",
-                    format!("there is room for only {}", counted(disk.f_favail, "more file")),
+                    format!("the file system can only hold {}", counted(disk.f_favail, "more file")),
                     "remove files that you no longer need",
                 )
             } else {
-                Check::ok("disk", format!("{} are left", format_size(left)))
+                Check::ok("disk", format!("{} free", format_size(left)))
             }
         }
     }
@@ -98,13 +94,13 @@ fn room(root: &Root) -> Check {
 fn settings(root: &Root) -> Check {
     let path = root.config_file();
     match Config::read(&path) {
-        Err(error) => Check::failed("settings", error.to_string(), error.help.unwrap_or_else(|| "correct it there".to_owned())),
+        Err(error) => Check::failed("settings", error.to_string(), error.help.unwrap_or_else(|| "correct the file".to_owned())),
         Ok(_) if path.exists() => Check::ok("settings", path.display().to_string()),
-        Ok(_) => Check::ok("settings", "there is no config.yaml, so everything has its default"),
+        Ok(_) => Check::ok("settings", "no config.yaml; all settings have their defaults"),
     }
 }
 
-/// State that is under version control would be put back in time by a checkout.
+/// A checkout would roll back state that is under version control.
 fn committed_state(root: &Root) -> Option<Check> {
     let mut command = Command::new("git");
     command.args(["ls-files", "--", ".lockgate"]).current_dir(root.dir()).stdin(Stdio::null()).stderr(Stdio::null());
@@ -114,13 +110,13 @@ fn committed_state(root: &Root) -> Option<Check> {
     let first = state.next()?;
     Some(Check::failed(
         "git state",
-        format!("{first} is under version control; a checkout would take runs back in time"),
+        format!("{first} is under version control; a checkout would roll back runs"),
         "git rm -r --cached .lockgate && git add .lockgate/config.yaml .lockgate/.gitignore",
     ))
 }
 
 async fn database(root: &Root) -> Vec<Check> {
-    // Bad settings were told already.
+    // Invalid settings are reported by another check.
     let Ok(config) = Config::read(&root.config_file()) else { return Vec::new() };
     let elsewhere = open::database_of(&config);
     let opened: Result<Box<dyn Store>, StoreError> = match &elsewhere {
@@ -130,7 +126,7 @@ async fn database(root: &Root) -> Vec<Check> {
     let store = match opened {
         Ok(store) => store,
         Err(StoreError::NotFound(_)) => {
-            return vec![Check::missing("database", "there is none yet", "`lockgate run FILE` makes it")];
+            return vec![Check::missing("database", "no database yet", "`lockgate run FILE` creates it")];
         }
         Err(error) if elsewhere.is_some() => {
             let fix = "start the server, or correct `database` in .lockgate/config.yaml or LOCKGATE_DATABASE_URL";
@@ -138,19 +134,19 @@ async fn database(root: &Root) -> Vec<Check> {
         }
         Err(error) => return vec![unusable(&error)],
     };
-    let looked = async { Ok::<_, StoreError>((store.damage().await?, store.runs(Page::ALL).await?)) };
-    let (damage, runs) = match looked.await {
-        Ok(looked) => looked,
+    let read = async { Ok::<_, StoreError>((store.damage().await?, store.runs(Page::ALL).await?)) };
+    let (damage, runs) = match read.await {
+        Ok(read) => read,
         Err(error) => return vec![unusable(&error)],
     };
     if let Some(first) = damage.first() {
-        let fix = "keep a copy of it, then `lockgate db restore BACKUP --force`; `lockgate db verify` says what is lost";
+        let fix = "keep a copy of it, then run `lockgate db restore BACKUP --force`; `lockgate db verify` lists the losses";
         return vec![Check::failed("database", format!("it is damaged: {first}"), fix)];
     }
     let size = || root.database_file().metadata().map(|metadata| metadata.len()).unwrap_or(0);
-    let place = if elsewhere.is_some() { "in PostgreSQL".to_owned() } else { format_size(size()) };
-    let told = format!("{}, {place}", counted(runs.len(), "run"));
-    let mut checks = vec![Check::ok("database", told)];
+    let location = if elsewhere.is_some() { "in PostgreSQL".to_owned() } else { format_size(size()) };
+    let message = format!("{}, {location}", counted(runs.len(), "run"));
+    let mut checks = vec![Check::ok("database", message)];
     checks.extend(clock_went_back(&runs, SystemClock.now()));
     checks.push(interrupted(&runs));
     checks.extend(super::notices::outbox(&*store, config.notify.command.is_some()).await);
@@ -162,14 +158,14 @@ fn unusable(error: &StoreError) -> Check {
     Check::failed(
         "database",
         error.to_string(),
-        "`lockgate db restore BACKUP --force` puts back a backup and keeps what is there",
+        "restore a backup with `lockgate db restore BACKUP --force`; it keeps the current files",
     )
 }
 
 fn clock_went_back(runs: &[ListedRun], now: Timestamp) -> Option<Check> {
     let newest = runs.iter().map(|run| run.row.changed_at).max().filter(|newest| newest.since(now) > SLACK)?;
-    let found = format!("the clock shows {now}, but something was written at {newest}");
-    Some(Check::failed("clock", found, "set the clock; until then, waits and deadlines come late"))
+    let found = format!("the clock shows {now}, but the latest event is from {newest}");
+    Some(Check::failed("clock", found, "set the clock; until then, retries and deadlines fire late"))
 }
 
 fn interrupted(runs: &[ListedRun]) -> Check {
@@ -179,7 +175,7 @@ fn interrupted(runs: &[ListedRun]) -> Check {
         return Check::ok("drivers", format!("{} driven, none was interrupted", are(driven, "run")));
     };
     let found = format!("{} interrupted: {}", were(stopped.len(), "run"), named(&stopped));
-    Check::failed("drivers", found, format!("`lockgate resume {}` goes on where it stopped", first.row.run))
+    Check::failed("drivers", found, format!("continue it with `lockgate resume {}`", first.row.run))
 }
 
 fn are(count: usize, word: &str) -> String {
@@ -196,18 +192,18 @@ fn named(runs: &[&ListedRun]) -> String {
     names.join(", ")
 }
 
-/// Processes of tasks that nobody watches. Locks of runs that are driven are left alone: looking at one takes it for a moment.
+/// Task processes that no process supervises. The locks of driven runs are not probed, because a probe briefly takes the lock.
 fn left_running(root: &Root, runs: &[ListedRun]) -> Check {
     let mut left = Vec::new();
     for run in runs.iter().filter(|run| !run.driven) {
         left.extend(garbage::held_locks(root, &run.row.run).into_iter().map(|(_, pid)| (run, pid)));
     }
-    let Some((first, _)) = left.first() else { return Check::ok("orphans", "nothing that a task started was left running") };
-    let told: Vec<String> = left.iter().take(NAMED).map(|(run, pid)| format!("process {pid} of run {}", run.row.run)).collect();
-    let found = format!("{} left running: {}", were(left.len(), "task"), told.join(", "));
+    let Some((first, _)) = left.first() else { return Check::ok("orphans", "no task was left running") };
+    let named: Vec<String> = left.iter().take(NAMED).map(|(run, pid)| format!("process {pid} of run {}", run.row.run)).collect();
+    let found = format!("{} left running: {}", were(left.len(), "task"), named.join(", "));
     let fix = match first.row.status.known().is_some_and(Status::is_unfinished) {
-        true => format!("`lockgate resume {}` ends it before it goes on", first.row.run),
-        false => "look at it, and end it by its pid if it is not wanted".to_owned(),
+        true => format!("`lockgate resume {}` ends it before it continues", first.row.run),
+        false => "check it, and kill it by its pid if you do not need it".to_owned(),
     };
     Check::failed("orphans", found, fix)
 }
@@ -221,6 +217,6 @@ fn garbage(root: &Root) -> Option<Check> {
     Some(Check::failed(
         "garbage",
         format!("{} of dead processes, {}", found.garbage.len(), format_size(bytes)),
-        "`lockgate db gc` removes them; they do no harm",
+        "they are harmless; remove them with `lockgate db gc`",
     ))
 }

@@ -1,4 +1,4 @@
-//! `lockgate pipeline check`: whether state files of pipelines keep the rules of their format.
+//! `lockgate pipeline check`: check pipeline state files against the rules of their format.
 
 use super::super::help::examples;
 use crate::error::{CommandError, CommandErrorView};
@@ -76,7 +76,7 @@ fn spec(path: &Path) -> Result<Workflow, CommandError> {
         return Ok(execution_spec(file)?);
     }
     diagnostics::report(&file);
-    let help = "mend it, or check the state files without `--spec`";
+    let help = "fix it, or check the state files without `--spec`";
     execution_spec(file).map_err(|error| CommandError::from(error).help(help).reported())
 }
 

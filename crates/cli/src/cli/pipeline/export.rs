@@ -1,4 +1,4 @@
-//! `lockgate pipeline export`: a run in the form of another tool.
+//! `lockgate pipeline export`: print a run in the format of another tool.
 
 use super::super::help::examples;
 use crate::error::CommandError;
@@ -24,7 +24,6 @@ pub(super) struct Arguments {
     format: ExportFormat,
 }
 
-/// A form that other tools read.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ExportFormat {
     /// The state file of a pipeline

@@ -1,4 +1,4 @@
-//! `lockgate pipeline import`: a run from the state file of another tool, to go on with.
+//! `lockgate pipeline import`: create a run from the state file of another tool.
 
 use super::super::help::examples;
 use crate::authority::{Authority, Decision};
@@ -42,7 +42,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// What the file says is done is never done or checked again, so importing it is worth as much as many answers.
+    /// Work that the file lists as done is never run or checked again, so an import weighs as much as many answers.
     pub(super) fn authority(&self) -> Authority<'_> {
         let decision = Decision::about_project(IMPORT);
         if self.new { Authority::Person(decision) } else { Authority::OutsideTasks(decision) }
@@ -60,7 +60,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let import = Import { file: arguments.file, replace: arguments.new, agent: arguments.agent };
     let imported = project.import(&import, read, spec, project.caller(Channel::Command)).await.map_err(|error| {
         CommandError::from(error)
-            .help_for(&[Code::InvalidWorkflow, Code::InvalidStateFile], "--spec names another EXECUTION-SPEC")
+            .help_for(&[Code::InvalidWorkflow, Code::InvalidStateFile], "name another EXECUTION-SPEC with --spec")
     })?;
     report(&project, &imported);
     if arguments.json {
@@ -70,13 +70,13 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// The EXECUTION-SPEC that was named, or that the file names and that is there.
+/// The EXECUTION-SPEC given on the command line, or the one that the file names if it exists.
 fn spec(project: &Project, arguments: &Arguments, read: &ImportedFile) -> Result<Option<WorkflowFile>, CommandError> {
     let named = arguments.spec.clone().map_or_else(|| read.spec(project, &arguments.file), SpecFile::At);
     let path = match named {
         SpecFile::At(path) => path,
         SpecFile::Missing(named) => {
-            print::note(format_args!("the EXECUTION-SPEC {} that the file names is not there", sanitize::line(&named)));
+            print::note(format_args!("the file names the EXECUTION-SPEC {}, which does not exist", sanitize::line(&named)));
             return Ok(None);
         }
         SpecFile::None => return Ok(None),
@@ -89,13 +89,13 @@ fn spec(project: &Project, arguments: &Arguments, read: &ImportedFile) -> Result
 fn report(project: &Project, imported: &ImportedRun) {
     let ImportedRun { run, prd, status, without_spec, left_to_a_person, notes, moved_aside, .. } = imported;
     if *without_spec {
-        print::warn("no EXECUTION-SPEC says what remains to be done, so agents are told what the file says; --spec names one");
+        print::warn(
+            "no EXECUTION-SPEC describes the remaining work, so agents only get the contents of the file; name one with --spec",
+        );
     }
     for gate in left_to_a_person {
         let gate = sanitize::line(gate).into_owned();
-        print::note(format_args!(
-            "no command decides the gate {gate} that the file has as pending; a person is asked in the end"
-        ));
+        print::note(format_args!("the pending gate {gate} has no command; a person decides it at the end"));
     }
     notes.iter().for_each(print::note);
     pipeline::print_put_aside(moved_aside);
@@ -112,5 +112,5 @@ fn report(project: &Project, imported: &ImportedRun) {
         Lifecycle::Paused | Lifecycle::InProgress => Some("--continue"),
         Lifecycle::Failed => Some("--fixed"),
     };
-    print::say(format_args!("go on with: {}", resume_command(prd, flag)));
+    print::say(format_args!("continue with: {}", resume_command(prd, flag)));
 }

@@ -1,4 +1,4 @@
-//! `lockgate pipeline note`: add to the notes of a pipeline.
+//! `lockgate pipeline note`: add notes to a pipeline.
 
 use super::super::help::examples;
 use crate::error::CommandError;
@@ -30,7 +30,7 @@ pub(super) struct Arguments {
     /// Cleanup that was done; repeatable
     #[arg(long = "cleanup", value_name = "TEXT")]
     cleanup_done: Vec<String>,
-    /// Print what was recorded as JSON
+    /// Print the recorded notes as JSON
     #[arg(long)]
     json: bool,
 }
@@ -58,8 +58,8 @@ fn fixes(given: &[String]) -> Result<Vec<Fix>, CommandError> {
     let read = |text: &String| {
         let parts = text.split_once('=').map(|(file, change)| (file.trim(), change.trim()));
         let (file, change) = parts.filter(|(file, change)| !file.is_empty() && !change.is_empty()).ok_or_else(|| {
-            CommandError::new(Code::InvalidUsage, format!("{text:?} names no file with its change"))
-                .help("write FILE=CHANGE: --key-fix 'src/a.ts=added the missing case'")
+            CommandError::new(Code::InvalidUsage, format!("{text:?} does not have the form FILE=CHANGE"))
+                .help("for example --key-fix 'src/a.ts=added the missing case'")
         })?;
         Ok(Fix { file: file.to_owned(), change: change.to_owned() })
     };

@@ -1,4 +1,4 @@
-//! `lockgate pipeline review`: file what a review of a pipeline came to, before it begins.
+//! `lockgate pipeline review`: file the review of a pipeline before it starts.
 
 use super::super::after_decision::print_who_continues;
 use super::super::help::examples;
@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// File the review of a pipeline
 ///
-/// A pipeline that wants a review starts once a review permits it.
+/// A pipeline that requires a review starts only after a review permits it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "lockgate pipeline review PRD-009 --verdict ship --p0 0 --p1 2",
@@ -29,7 +29,7 @@ use std::path::Path;
 pub(super) struct Arguments {
     #[command(flatten)]
     run: NamedRun,
-    /// Verdict of the review; after two reviews only a person can start the pipeline
+    /// Verdict of the review; after two reviews, only a person can start the pipeline
     #[arg(long, value_name = "VERDICT", required_unless_present = "override_reason", conflicts_with = "override_reason")]
     verdict: Option<VerdictWord>,
     /// Number of P0 findings, which block the pipeline
@@ -44,15 +44,14 @@ pub(super) struct Arguments {
     /// Gate that must pass before the pipeline is complete, with --verdict ship_with_gates; repeatable
     #[arg(long = "gate", value_name = "NAME=COMMAND")]
     gates: Vec<String>,
-    /// Start the pipeline in spite of the review, for this reason; only a person can do that
+    /// Start the pipeline despite the review, for this reason; only a person can do that
     #[arg(long = "override", value_name = "REASON")]
     override_reason: Option<String>,
-    /// Print what was recorded as JSON
+    /// Print the recorded review as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// What a review came to.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum VerdictWord {
     /// The pipeline can start
@@ -101,7 +100,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         print_who_continues(&project, &now).await?;
     } else {
         print::say(format_args!(
-            "nothing begins before another review lets it, or a person: {} \"…\"",
+            "it starts only after another review permits it, or a person overrides it: {} \"…\"",
             lockgate(["pipeline", "review", run.as_str(), "--override"])
         ));
     }
@@ -117,7 +116,7 @@ fn gates(given: &[String]) -> Result<Vec<Gate>, CommandError> {
     let read = |text: &String| {
         let gate = text.split_once('=').and_then(|(name, command)| review_gate(name, command));
         gate.ok_or_else(|| {
-            CommandError::new(Code::InvalidUsage, format!("{text:?} names no gate"))
+            CommandError::new(Code::InvalidUsage, format!("{text:?} is not a gate"))
                 .help("write NAME=COMMAND, with a name of letters, digits, - and _: --gate rls='npm run rls'")
         })
     };

@@ -1,4 +1,4 @@
-//! Report `drive` tells about the runs, a line for each thing that matters to somebody who was not there.
+//! Prints one line for every notable event of the runs that a worker drives.
 
 use crate::print::{self, WARNING, styled};
 use lockgate::worker::{Observer, Report};
@@ -17,7 +17,7 @@ struct Line<'t> {
     what: &'t Report,
 }
 
-/// Tells people, and whoever reads JSON besides.
+/// Prints messages for people, and JSON on request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WorkerReporter {
     pub(super) json: bool,
@@ -39,19 +39,19 @@ impl Observer for WorkerReporter {
         let error = error.to_string();
         let again = human_time::duration(again_in);
         let (at, error) = (human_time::local(at), sanitize::line(&error).into_owned());
-        print::warn(format_args!("{at} the database cannot be used: {error}; trying again in {again}"));
+        print::warn(format_args!("{at} the database cannot be used: {error}; retrying in {again}"));
     }
 }
 
 fn words(report: &Report) -> String {
     match report {
-        Report::Started => "goes on".to_owned(),
+        Report::Started => "continues".to_owned(),
         Report::Waiting => "waits for a person".to_owned(),
         Report::Interrupted => "is interrupted; its state is saved".to_owned(),
         Report::NotDriven { error, retry_in_ms } => {
             let again = match retry_in_ms {
-                Some(pause) => format!("it is tried again in {}", human_time::duration(Duration::from_millis(*pause))),
-                None => "it is given up here; `lockgate worker` tries it again".to_owned(),
+                Some(pause) => format!("retrying in {}", human_time::duration(Duration::from_millis(*pause))),
+                None => "this worker gives up; retry with `lockgate worker`".to_owned(),
             };
             format!("{} {}; {again}", styled(WARNING, "could not be driven:"), sanitize::line(error))
         }
