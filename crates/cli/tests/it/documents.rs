@@ -6,8 +6,9 @@
 //! | --- | --- |
 //! | `yaml file=NAME` (or `sh`, `md`, `text`, …) | the file is written; workflows and settings must be valid, `sh` files become executable |
 //! | `yaml file=NAME invalid` | the same, and `lockgate validate` must refuse it |
-//! | `console` | `$ command` lines with their output below, run without a terminal |
+//! | `console` | `$ command` lines with their output below; a person runs them with input and output redirected, so nothing is asked |
 //! | `console terminal` | the same at a terminal, where the page also shows what the reader types at prompts |
+//! | `console ci` | the same where there is no terminal |
 //! | `… fragment` | not used; the paragraph before must say "fragment", "excerpt" or "part of" |
 //! | `sh setup` | not run; `lockgate` and `cargo xtask` must know the commands |
 //! | `json`, `rust`, `toml`, `ini`, `text` | data; JSON must parse, and `text` must not hide commands |
@@ -23,7 +24,7 @@ mod page;
 mod shell;
 mod transcript;
 
-use page::{Block, Kind, Page};
+use page::{Block, Kind, Page, Place};
 use shell::Shell;
 use std::path::{Path, PathBuf};
 use transcript::Names;
@@ -101,7 +102,7 @@ fn block_problems(block: &Block, shell: &Shell, names: &mut Names) -> Vec<(usize
     let at = |problem: Result<(), String>| problem.err().map(|problem| (block.line, problem)).into_iter().collect();
     match &block.kind {
         Kind::File { name, invalid } => at(write_file(block, name, *invalid, shell)),
-        Kind::Console { terminal } => console_problems(block, *terminal, shell, names),
+        Kind::Console(place) => console_problems(block, *place, shell, names),
         Kind::Setup => at(setup_problem(block, shell)),
         Kind::Fragment | Kind::Data => Vec::new(),
     }
@@ -124,13 +125,17 @@ fn write_file(block: &Block, name: &str, invalid: bool, shell: &Shell) -> Result
     }
 }
 
-fn console_problems(block: &Block, terminal: bool, shell: &Shell, names: &mut Names) -> Vec<(usize, String)> {
+fn console_problems(block: &Block, place: Place, shell: &Shell, names: &mut Names) -> Vec<(usize, String)> {
     let commands = block.commands();
     let mut problems = Vec::new();
     let mut code = 0;
     for (at, command) in commands.iter().enumerate() {
         let line = names.substitute(&command.text);
-        let done = if terminal { shell.run_at_terminal(&line, code, &command.output) } else { shell.run(&line, code) };
+        let done = match place {
+            Place::Redirected => shell.run(&line, code),
+            Place::Terminal => shell.run_at_terminal(&line, code, &command.output),
+            Place::Ci => shell.run_without_terminal(&line, code),
+        };
         code = done.code;
         let shows_code = |text: &str| text.contains("$?");
         if code != 0 && !shows_code(&line) && !commands.get(at + 1).is_some_and(|next| shows_code(&next.text)) {
@@ -179,6 +184,15 @@ mod tests {
         let found = problems("page.md", "text\n\n```console\n$ echo one; echo two\none\nthree\n```\n");
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("page.md:6: `echo one; echo two` prints something else here"), "{found:?}");
+    }
+
+    #[test]
+    fn a_page_chooses_whether_there_is_a_terminal() {
+        let command = "test -t 1 && echo output; (: < /dev/tty) 2> /dev/null && echo tty || echo none";
+        let page = |place: &str, answer: &str| format!("```console{place}\n$ {command}\n{answer}\n```\n");
+        for (place, answer) in [("", "tty"), (" terminal", "output\ntty"), (" ci", "none")] {
+            assert_eq!(problems("page.md", &page(place, answer)), Vec::<String>::new());
+        }
     }
 
     #[test]

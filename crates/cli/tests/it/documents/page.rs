@@ -16,10 +16,21 @@ pub(super) struct Block {
 
 pub(super) enum Kind {
     File { name: String, invalid: bool },
-    Console { terminal: bool },
+    Console(Place),
     Setup,
     Fragment,
     Data,
+}
+
+/// Where the commands of a transcript run.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// In a terminal, with input and output redirected.
+    Redirected,
+    /// In a terminal.
+    Terminal,
+    /// Where there is no terminal.
+    Ci,
 }
 
 /// A command of a transcript with the output that the page shows.
@@ -88,7 +99,9 @@ fn kind(info: &str, body: &[String], paragraph: &str) -> Result<Kind, String> {
         "console" if body.first().is_none_or(|line| !line.starts_with("$ ")) => {
             Err("a console block starts with `$ ` and a command".to_owned())
         }
-        "console" => Ok(Kind::Console { terminal: has("terminal") }),
+        "console" if has("terminal") => Ok(Kind::Console(Place::Terminal)),
+        "console" if has("ci") => Ok(Kind::Console(Place::Ci)),
+        "console" => Ok(Kind::Console(Place::Redirected)),
         "sh" if has("setup") => Ok(Kind::Setup),
         "text" if body.iter().any(|line| line.starts_with("$ ")) => Err("the block shows a command; use `console`".to_owned()),
         "json" if !is_json(body) => Err("the JSON does not parse".to_owned()),

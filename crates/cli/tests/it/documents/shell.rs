@@ -63,18 +63,31 @@ impl Shell {
         command
     }
 
-    /// Runs a command line without a terminal.
-    pub(super) fn run(&self, line: &str, code: i32) -> Done {
+    /// Runs a command line where there is no terminal, as in CI.
+    pub(super) fn run_without_terminal(&self, line: &str, code: i32) -> Done {
         let mut command = self.command("exec 2>&1", line, code);
         without_terminal(&mut command);
         let output = command.stdin(Stdio::null()).output().unwrap();
         Done { code: output.status.code().unwrap_or(-1), text: self.named(&String::from_utf8_lossy(&output.stdout)) }
     }
 
-    /// Runs a command line at a terminal without cursor movements, so that what it shows is a transcript. At a prompt, types what the
-    /// page shows behind it.
+    /// Runs a command line in a terminal, but with input and output redirected: a person runs it, and nothing is asked.
+    pub(super) fn run(&self, line: &str, code: i32) -> Done {
+        let printed = self.path("printed");
+        let redirect = format!("exec < /dev/null > '{}' 2>&1", printed.display());
+        let done = self.follow(self.command(&redirect, line, code), &[]);
+        let text = std::fs::read(printed).unwrap_or_default();
+        Done { text: self.named(&String::from_utf8_lossy(&text)) + &done.text, ..done }
+    }
+
+    /// Runs a command line at a terminal without cursor movements, so that what it shows is a transcript.
     pub(super) fn run_at_terminal(&self, line: &str, code: i32, shown: &[String]) -> Done {
-        let mut session = Session::spawn(self.command("stty echo cols 100 rows 50", line, code)).unwrap();
+        self.follow(self.command("stty echo cols 100 rows 50", line, code), shown)
+    }
+
+    /// Reads what a command shows on its own terminal. At a prompt, types what the page shows behind it.
+    fn follow(&self, command: Command, shown: &[String]) -> Done {
+        let mut session = Session::spawn(command).unwrap();
         let mut parser = vt100::Parser::new(2000, 400, 0);
         let (began, mut last_output, mut answered, mut piece) = (Instant::now(), Instant::now(), 0, [0; 4096]);
         let stuck =

@@ -34,7 +34,7 @@ impl Names {
         let lines: Vec<String> = printed.trim_end().lines().map(|line| line.trim_end().to_owned()).collect();
         let actual = in_any_order(&lines);
         let length = expected.len() - expected.iter().rev().take_while(|line| line.is_empty()).count();
-        let mut furthest = (0, 0);
+        let mut furthest = (0, 0, self.clone());
         match self.matched(&expected[..length], &actual, (0, 0), &mut furthest) {
             Some(names) => *self = names,
             None => {
@@ -43,6 +43,8 @@ impl Names {
                 let _ = writeln!(problem, "  page:   {}", line(&expected[..length], furthest.0));
                 let _ = writeln!(problem, "  actual: {}", line(&actual, furthest.1));
                 let _ = write!(problem, "  all of the actual output:\n{}", quoted(printed));
+                // Later commands may still use the ids that were found.
+                *self = furthest.2;
                 return Err((furthest.0, problem));
             }
         }
@@ -50,8 +52,16 @@ impl Names {
     }
 
     /// The ids after a match of the lines from a position on.
-    fn matched(&self, expected: &[String], actual: &[String], at: (usize, usize), furthest: &mut (usize, usize)) -> Option<Self> {
-        *furthest = (*furthest).max(at);
+    fn matched(
+        &self,
+        expected: &[String],
+        actual: &[String],
+        at: (usize, usize),
+        furthest: &mut (usize, usize, Self),
+    ) -> Option<Self> {
+        if (furthest.0, furthest.1) < at {
+            *furthest = (at.0, at.1, self.clone());
+        }
         let Some(line) = expected.get(at.0) else { return (at.1 == actual.len()).then(|| self.clone()) };
         if line.trim() == "..." {
             return (at.1..=actual.len()).find_map(|next| self.matched(expected, actual, (at.0 + 1, next), furthest));
