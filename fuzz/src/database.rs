@@ -83,7 +83,7 @@ async fn opened(directory: &Path) -> Result<Option<Found>, StoreError> {
     let mut found = Vec::new();
     for mut run in runs {
         let commits = store.commits(&run.row.run, 0, 1000).await?;
-        let values = store.values(&run.refers_to).await?;
+        let values = store.values(&run.referenced_values).await?;
         values.iter().flatten().for_each(|bytes| drop(Workflow::from_bytes(bytes)));
         store.load(&run.row.run).await?;
         // The driver is not part of the history, and a claim may change it at any time.

@@ -6,7 +6,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::hash_chain::{FORMAT, SealedCommit};
 use lockgate_engine::spec::workflow::Reads;
-use lockgate_store::verify::HashChain;
+use lockgate_store::hash_chain::HashChain;
 use std::sync::OnceLock;
 
 /// Reads a history: for each commit, two bytes of length and the stored bytes.

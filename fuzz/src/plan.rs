@@ -63,7 +63,7 @@ fn is_kept_as_written(task: &Task) {
         let Prompt::Document(prompt) = &work.prompt else { panic!("{:?} is not a document", work.prompt) };
         render_document(prompt, &json!({})).expect("a prompt can be rendered");
     }
-    if let Some(UntilCondition::Run(command)) = task.until.as_ref().map(|until| &until.holds) {
+    if let Some(UntilCondition::Run(command)) = task.until.as_ref().map(|until| &until.condition) {
         is_not_a_template(command);
     }
     if let Some(checkpoint) = task.checkpoint() {

@@ -27,7 +27,7 @@ pub fn run(bytes: &[u8]) {
                 // A short text may occur in the settings by chance.
                 assert!(url.reveal().len() < 40 || !format!("{config:?}").contains(url.reveal()), "a password is shown");
             }
-            assert!(!config.script.time.is_zero() && !config.script.condition_timeout.is_zero(), "a time limit is zero");
+            assert!(!config.script.timeout.is_zero() && !config.script.condition_timeout.is_zero(), "a time limit is zero");
         }
     }
     duration(text);
@@ -53,7 +53,7 @@ fn duration(text: &str) {
 
 /// Complete settings, and durations.
 pub fn seeds() -> Vec<Vec<u8>> {
-    let all = "people:\n  require_terminal: false\nmax_parallel: 4\nscript: { time: 1m, condition_time: PT2S, memory_mb: 64 }\nlimits:\n  output_keep_mb: 0\n  log_mb: 8\ndatabase: postgresql://ann:secret@db.example/work\n";
+    let all = "people:\n  require_terminal: false\nmax_parallel: 4\nscript: { timeout: 1m, condition_timeout: PT2S, memory_mb: 64 }\nlimits:\n  stored_outputs_mb: 0\n  log_mb: 8\ndatabase: postgresql://ann:secret@db.example/work\n";
     [all, "1h 30m", "2d", "PT30M", "500ms", "{}", "people: &a { require_terminal: true }\nlimits: *a\n"]
         .iter()
         .map(|seed| seed.as_bytes().to_vec())

@@ -2,9 +2,9 @@
 
 use crate::spec::can_be_shown;
 use lockgate_formats::json::{self, place};
-use lockgate_formats::pipeline::check::check;
-use lockgate_formats::pipeline::import::lenient;
-use lockgate_formats::pipeline::rule::Rule;
+use lockgate_formats::state_file::check::check;
+use lockgate_formats::state_file::import::lenient;
+use lockgate_formats::state_file::rule::Rule;
 use std::collections::BTreeSet;
 
 /// Reads a text as JSON, as a state file, and leniently.

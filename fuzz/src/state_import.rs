@@ -6,10 +6,10 @@ use lockgate_engine::run::event::FrozenFile;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
 use lockgate_formats::output_position::output_position;
-use lockgate_formats::pipeline::check::check;
-use lockgate_formats::pipeline::document::Document;
-use lockgate_formats::pipeline::import::lenient;
-use lockgate_formats::pipeline::render::{Before, Original, exported, render};
+use lockgate_formats::state_file::check::check;
+use lockgate_formats::state_file::document::Document;
+use lockgate_formats::state_file::import::lenient;
+use lockgate_formats::state_file::render::{Before, Original, exported, render};
 use serde_json::{Map, Value};
 
 /// Imports and exports a state file, and searches the same text for an error position.

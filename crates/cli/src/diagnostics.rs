@@ -4,8 +4,8 @@ use crate::error::heading;
 use crate::print;
 use lockgate::sanitize;
 use lockgate::view::shell_word;
+use lockgate_engine::plural::counted;
 use lockgate_engine::spec::problem::{Problem, Severity};
-use lockgate_engine::words::counted;
 use lockgate_runner::start::WorkflowFile;
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, NamedSource, SourceCode, SourceSpan,

@@ -4,7 +4,7 @@ use crate::columns;
 use crate::print::{ERROR, FAINT, GOOD, HELP, STRONG, WARNING, styled};
 use lockgate::sanitize;
 use lockgate::view::DiffView;
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 
 /// How much of a change is shown.
 #[derive(Clone, Copy, Debug)]

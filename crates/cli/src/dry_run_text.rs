@@ -5,8 +5,8 @@ use lockgate::dry_run::unused_answers;
 use lockgate::phrases::first_line;
 use lockgate::sanitize;
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Status;
-use lockgate_engine::words::counted;
 use lockgate_runner::dry_run::{DryRunHold, DryRunOutcome, DryRunReport, DryRunWork, Step, StepKind};
 use lockgate_runner::process::shell_text;
 
@@ -51,7 +51,7 @@ fn render_step(text: &mut String, step: &Step, holds: &[DryRunHold]) {
             let word = match step.outcome {
                 Some(DryRunOutcome::Whole) => styled(GOOD, "finds no gaps"),
                 Some(DryRunOutcome::CountsAsWhole) => styled(WARNING, "counts as passed, as answered"),
-                Some(DryRunOutcome::Gaps(action)) => styled(WARNING, format_args!("finds gaps ({})", action.word())),
+                Some(DryRunOutcome::Gaps(action)) => styled(WARNING, format_args!("finds gaps ({})", action.as_str())),
                 // These belong to steps of other kinds.
                 Some(
                     DryRunOutcome::Done
@@ -180,7 +180,7 @@ fn end(text: &mut String, result: &DryRunReport) {
     if let Some(why) = &result.truncated {
         line(text, format_args!("{} {}", styled(ERROR, "cut short:"), sanitize::line(why)));
     } else {
-        let status = result.status.word();
+        let status = result.status.as_str();
         let word = match result.status {
             Status::Complete => styled(GOOD, status),
             Status::Failed | Status::Aborted | Status::Cancelled | Status::Waiting | Status::Running => styled(ERROR, status),

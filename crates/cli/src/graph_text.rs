@@ -84,7 +84,7 @@ fn checkpoint_lines(text: &mut String, drawing: &Drawing, checkpoint: &Checkpoin
 }
 
 fn sign_and_word(mark: Mark, colour: bool) -> String {
-    if colour { mark.sign().to_string() } else { format!("{} {:<WORD$}", mark.sign(), mark.word()) }
+    if colour { mark.sign().to_string() } else { format!("{} {:<WORD$}", mark.sign(), mark.as_str()) }
 }
 
 /// Tasks in the same layer with the same needs and the same state.

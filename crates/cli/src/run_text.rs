@@ -5,8 +5,8 @@ use crate::style::Styled as _;
 use lockgate::graph::{Mark, tally};
 use lockgate::view::{DriverView, FileView, GapView, HoldView, RunStatus, RunView, StepView};
 use lockgate::{human_time, sanitize};
+use lockgate_engine::plural::counted;
 use lockgate_engine::time::Timestamp;
-use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// The maximum number of output lines shown for a failed step.
@@ -109,8 +109,8 @@ fn tasks(tasks: &[StepView]) -> String {
 }
 
 fn gap_check(gap: &GapView) -> String {
-    let follows = gap.action.map(|action| format!(": {}", action.word().replace('_', " "))).unwrap_or_default();
-    let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status.word()));
+    let follows = gap.action.map(|action| format!(": {}", action.as_str().replace('_', " "))).unwrap_or_default();
+    let status = styled(gap.mark.style(), format_args!("{:<11}", gap.status.as_str()));
     let notes = gap.notes.iter().map(|note| format!("      {}\n", hanging(note, "      ")));
     format!("    {status} gap check{follows}\n{}", notes.collect::<String>())
 }
@@ -118,7 +118,7 @@ fn gap_check(gap: &GapView) -> String {
 fn step(step: &StepView, word: &str) -> String {
     let attempts = if step.attempts > 1 { format!(" (attempt {})", step.attempts) } else { String::new() };
     let error = step.error.as_deref().map(|error| format!(": {}", hanging(error, "      "))).unwrap_or_default();
-    let status = styled(step.status.style(), format_args!("{:<11}", step.status.word().replace('_', " ")));
+    let status = styled(step.status.style(), format_args!("{:<11}", step.status.as_str().replace('_', " ")));
     let reason = step.reason.as_deref().map(|reason| format!(": {}", hanging(reason, "      "))).unwrap_or_default();
     let agent = step.agent.as_ref().map(|agent| styled(FAINT, format_args!("  {}", agent.line()))).unwrap_or_default();
     let name = sanitize::line(&step.id);

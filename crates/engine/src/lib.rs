@@ -9,15 +9,15 @@
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
 //! | [`hold`] | holds: questions, options, answers |
-//! | [`id`], [`time`], [`digest`], [`stored_value`], [`code`], [`words`] | small types and functions that the other modules use |
+//! | [`id`], [`time`], [`digest`], [`stored_value`], [`code`], [`plural`] | small types and functions that the other modules use |
 
 pub mod code;
 pub mod digest;
 pub mod hold;
 pub mod id;
+pub mod plural;
 pub mod run;
 pub mod spec;
 pub mod stored_value;
 pub mod template;
 pub mod time;
-pub mod words;

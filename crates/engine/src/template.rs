@@ -233,7 +233,7 @@ pub(crate) fn near_misses(command: &str) -> Vec<NearMiss> {
         if ROOTS.contains(&root) || command[..open].ends_with('$') {
             continue;
         }
-        let Some(meant) = suggest::misspelt(root, ROOTS) else { continue };
+        let Some(meant) = suggest::typo_of(root, ROOTS) else { continue };
         let span = open..close + 2;
         if scanner.place(span.clone()) != Ok(None) {
             let meant = crate::spec::shown(&inner.trim().replacen(root, meant, 1));
@@ -314,7 +314,7 @@ impl<'t> Iterator for Pieces<'t> {
     }
 }
 
-/// What was found at a `{{`.
+/// The kind of tag at a `{{`.
 enum Step<'t> {
     /// Plain text; continue the search here.
     NotOurs(usize),

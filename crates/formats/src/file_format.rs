@@ -23,7 +23,7 @@ pub enum Format {
 
 impl Format {
     /// The name of the format in JSON and messages.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Workflow => "workflow",
             Self::Plan => "plan",

@@ -6,7 +6,7 @@
 //! | [`file_format`] | the format of a file, detected from its content, and the workflow in it |
 //! | [`plan`] | `PLAN.md` files: frontmatter, sections and `<task>` blocks |
 //! | [`execution_spec`] | EXECUTION-SPEC files: Markdown with workstreams, phases and gates in YAML |
-//! | [`pipeline`] | the state file of a pipeline |
+//! | [`state_file`] | the state file of a pipeline |
 //! | [`handover`] | the block in which an agent reports that it has reached a checkpoint |
 //! | [`continuation`] | the block that the next agent receives after a checkpoint |
 //! | `completed_tasks` | the table of completed tasks in both |
@@ -26,5 +26,5 @@ mod frontmatter;
 pub mod handover;
 pub mod json;
 pub mod output_position;
-pub mod pipeline;
 pub mod plan;
+pub mod state_file;

@@ -36,7 +36,7 @@ const LOG_BYTES: u64 = 1024 * 1024;
 
 /// The log file of the background process.
 pub fn log_file(root: &Root) -> PathBuf {
-    root.folder().join("background.log")
+    root.state_dir().join("background.log")
 }
 
 /// The lock that allows one process to drive runs in the background.
@@ -48,7 +48,7 @@ pub struct BackgroundLock {
 impl BackgroundLock {
     /// Takes the lock. If another process holds it, returns the id of that process.
     pub fn take(root: &Root) -> io::Result<Result<Self, u32>> {
-        let path = root.folder().join("background.lock");
+        let path = root.state_dir().join("background.lock");
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => {
@@ -188,7 +188,7 @@ impl Program {
 
 /// Halts a driver and returns once the project directory has been removed or replaced.
 pub async fn halt_when_moved(root: Root, halt: Halt) {
-    let identity = || root.folder().metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
+    let identity = || root.state_dir().metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
     let first = identity();
     while identity() == first {
         tokio::time::sleep(CHECK_ROOT).await;

@@ -86,7 +86,7 @@ pub async fn restore(root: &Root, file: &Path, force: bool, options: &Options, c
         must_be_still(root)?;
     }
     // Verify the copy in a separate directory, so that no process opens it before it is known to be good.
-    let aside = root.folder().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
+    let aside = root.state_dir().join(format!("restore.new-{:032x}", u128::from_be_bytes(SystemClock.seed())));
     let restored = put_back(file, &aside, root).await;
     lockgate_store::cleanup::remove_dir(&aside);
     restored
@@ -106,7 +106,7 @@ async fn put_back(file: &Path, aside: &Path, root: &Root) -> Result<Restored, Er
     }
     let moved_aside = if present(&root.database_file()).is_empty() { None } else { Some(move_aside(root)?) };
     // The record of the expected commits describes the replaced database, not the backup.
-    SqliteStore::accept_missing(&root.folder())?;
+    SqliteStore::accept_missing(&root.state_dir())?;
     put_in_place(&fresh, &root.database_file())?;
     Ok(Restored { runs, unfinished, moved_aside })
 }
@@ -145,7 +145,7 @@ fn must_be_a_backup(file: &Path) -> Result<(), Error> {
 }
 
 fn must_be_still(root: &Root) -> Result<(), Error> {
-    let Some(driver) = SqliteStore::living_drivers(&root.folder())?.into_iter().next() else { return Ok(()) };
+    let Some(driver) = SqliteStore::living_drivers(&root.state_dir())?.into_iter().next() else { return Ok(()) };
     let message =
         format!("process {} on {} has been driving runs of this database since {}", driver.pid, driver.host, driver.since);
     Err(Error::new(Code::DatabaseInUse, message).help("wait until it exits, or stop it, then restore"))
@@ -172,7 +172,7 @@ fn present(database: &Path) -> Vec<PathBuf> {
 fn move_aside(root: &Root) -> Result<PathBuf, Error> {
     let database = root.database_file();
     // Opening and closing an intact database makes SQLite remove its companion files.
-    drop(SqliteStore::open_existing(&root.folder()));
+    drop(SqliteStore::open_existing(&root.state_dir()));
     let moment = SystemClock.now().to_string().replace(':', "-");
     let kept = companion(&database, &format!(".before-{moment}"));
     for path in present(&database) {
@@ -187,6 +187,6 @@ fn move_aside(root: &Root) -> Result<PathBuf, Error> {
 }
 
 fn unwritable(root: &Root, error: &io::Error) -> Error {
-    Error::new(Code::Unwritable, format!("{} cannot be written: {error}", root.folder().display()))
+    Error::new(Code::Unwritable, format!("{} cannot be written: {error}", root.state_dir().display()))
         .help("check its permissions and the free disk space, then try again")
 }

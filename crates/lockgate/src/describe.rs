@@ -4,11 +4,11 @@ use crate::phrases::{again, asker, first_line, used};
 use crate::{human_time, sanitize};
 use lockgate_engine::hold::{Choice, Due};
 use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, DiffBase, Entry, Event, Failure, HoldOpened};
 use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
-use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// How many names a sentence lists.
@@ -83,7 +83,7 @@ impl Describer {
                     let gaps = listed(
                         checked.message.iter().chain(&checked.gaps).map(|gap| first_line(gap)).collect::<Vec<_>>().into_iter(),
                     );
-                    format!("the gap check of phase {} found gaps ({}): {gaps}", checked.phase, action.word())
+                    format!("the gap check of phase {} found gaps ({}): {gaps}", checked.phase, action.as_str())
                 }
             },
             Event::GapsWaived { phase, .. } => format!("the gaps of phase {phase} were waived by a person"),
@@ -214,7 +214,7 @@ impl Describer {
         self.options.insert(opened.hold.clone(), opened.options.clone());
         let place = opened.scope.phase().map(|phase| format!(" in phase {phase}")).unwrap_or_default();
         let until = until(opened.terms.deadline.as_ref());
-        format!("hold {}@1 ({}{place}) asks: {}{until}", opened.hold, opened.kind.word(), first_line(&opened.prompt))
+        format!("hold {}@1 ({}{place}) asks: {}{until}", opened.hold, opened.kind.as_str(), first_line(&opened.prompt))
     }
 
     fn took(&mut self, address: &str, at: Timestamp) -> String {
@@ -249,7 +249,7 @@ fn waived_by(entry: &Entry) -> &'static str {
 pub fn of_pipeline(pipeline_event: &PipelineEvent) -> String {
     match pipeline_event {
         PipelineEvent::Reviewed(review) => {
-            let (verdict, attempt) = (review.verdict.word(), review.attempt);
+            let (verdict, attempt) = (review.verdict.as_str(), review.attempt);
             let why = review.override_reason.as_deref().map(|why| format!(": {}", first_line(why))).unwrap_or_default();
             format!("the review says {verdict} (attempt {attempt}, {} P0, {} P1){why}", review.p0, review.p1)
         }

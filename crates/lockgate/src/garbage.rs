@@ -114,20 +114,20 @@ pub fn find(root: &Root, names: &[OsString], runs: &[(RunId, RunLiveness)], now:
     let mut found = GarbageScan::default();
     let liveness: BTreeMap<OsString, RunLiveness> =
         runs.iter().filter_map(|(run, state)| Some((root.run_dir(run).file_name()?.to_owned(), *state))).collect();
-    unfinished_files(&root.folder(), now, &mut found)?;
-    for path in entries(&root.folder().join("drivers"))? {
+    unfinished_files(&root.state_dir(), now, &mut found)?;
+    for path in entries(&root.state_dir().join("drivers"))? {
         if has_end(&path, ".lock") && is_file(&path) && is_free(&path) {
             found.add(GarbageKind::StaleDriver, path, Removal::Lock);
         }
     }
-    unfinished_files(&root.folder().join("drivers"), now, &mut found)?;
-    for path in entries(&root.folder().join("notices"))?.into_iter().filter(|path| has_end(path, ".lock")) {
+    unfinished_files(&root.state_dir().join("drivers"), now, &mut found)?;
+    for path in entries(&root.state_dir().join("notices"))?.into_iter().filter(|path| has_end(path, ".lock")) {
         if is_file(&path) && is_free(&path) {
             found.add(GarbageKind::StaleLock, path, Removal::Lock);
         }
     }
     for name in names {
-        let folder = root.folder().join("runs").join(name);
+        let folder = root.state_dir().join("runs").join(name);
         match liveness.get(name) {
             Some(RunLiveness::Unfinished) => {}
             Some(RunLiveness::Finished) => {
@@ -173,7 +173,7 @@ pub fn find_worktrees(
 
 /// The names of the directories of runs.
 pub fn run_folders(root: &Root) -> io::Result<Vec<OsString>> {
-    let all = entries(&root.folder().join("runs"))?;
+    let all = entries(&root.state_dir().join("runs"))?;
     let real = all.into_iter().filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()));
     Ok(real.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect())
 }

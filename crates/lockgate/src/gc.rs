@@ -96,7 +96,7 @@ impl Project {
 
     async fn look_through(&self) -> Result<(Vec<(RunId, RunLiveness)>, GarbageScan, Vec<String>), Error> {
         let unreadable = |error: io::Error| {
-            let message = format!("{} cannot be read: {error}", self.root.folder().display());
+            let message = format!("{} cannot be read: {error}", self.root.state_dir().display());
             Error::new(Code::Unwritable, message).help("make it readable and writable for your user")
         };
         // Read the directories before the runs, so that a run that is created in between does not look orphaned. `scan_runs` is

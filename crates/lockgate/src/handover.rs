@@ -105,13 +105,13 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
     let (counted, total) = run.progress();
     let mut completed = done.completed(run);
     // An agent that paused within its task lists its own subtasks after the finished tasks of the run.
-    if let Some(Topic::Handover(inner)) = hold.asked.as_ref().map(|asked| &asked.topic) {
+    if let Some(Topic::Handover(inner)) = hold.question.as_ref().map(|question| &question.topic) {
         completed.extend(
             inner.completed.iter().map(|task| CompletedTask { number: format!("{number}.{}", task.number), ..task.clone() }),
         );
     }
     let options: Vec<&str> = hold.options.iter().map(|choice| choice.id.as_str()).collect();
-    let details = match (&hold.asked, kind) {
+    let details = match (&hold.question, kind) {
         (Some(asked), _) => asked.details(),
         (None, HandoverKind::Decision) => format!("{}\n\n{}", hold.prompt.trim_end(), offered_text(&hold.options)),
         (None, HandoverKind::Verify | HandoverKind::Action) => hold.prompt.clone(),
@@ -119,7 +119,7 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
     let change = hold.diff.as_deref().map(DiffView::of).filter(|diff| diff.error.is_none());
     let change = change.map(|diff| format!("{}: {} (digest {})", diff.title, diff.totals(), diff.digest.unwrap_or_default()));
     let notes: String = change.iter().chain(&hold.notes).map(|note| format!("\n{note}")).collect();
-    let awaiting = hold.asked.as_ref().map_or_else(|| format!("One of: {}", options.join(", ")), |asked| asked.awaiting());
+    let awaiting = hold.question.as_ref().map_or_else(|| format!("One of: {}", options.join(", ")), |asked| asked.awaiting());
     let view = HoldView::of(hold);
     let until = view.until.as_ref().map(|until| format!("\n\nDeadline: {}", until.words(now))).unwrap_or_default();
     let how = if view.is_overdue(now) {

@@ -5,8 +5,8 @@ use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::{Actor, Channel};
 
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::event::{AttemptReason, Requester};
-use lockgate_engine::words::counted;
 
 /// Why a task is attempted again.
 pub fn again(reason: AttemptReason, attempt: u32) -> String {

@@ -68,7 +68,7 @@ impl Project {
             Some(url) => Arc::new(PostgresStore::connect(&url)?),
             None => {
                 let open = if options.read_only { SqliteStore::open_read_only } else { SqliteStore::open_existing };
-                let store = open(&root.folder())?;
+                let store = open(&root.state_dir())?;
                 warnings = missing_commits(&store);
                 Arc::new(store)
             }
@@ -85,7 +85,7 @@ impl Project {
         let on_a_server = server.is_some();
         let store: Arc<dyn Store> = match server {
             Some(url) => Arc::new(PostgresStore::connect(&url)?),
-            None => Arc::new(SqliteStore::open(&root.folder())?),
+            None => Arc::new(SqliteStore::open(&root.state_dir())?),
         };
         Ok(Self { on_a_server, ..Self::with(root, config, store, options) })
     }

@@ -264,7 +264,7 @@ fn whole_step(run: &Run, named: &str) -> Result<StepName, Error> {
 
 fn describe_hold(found: &ListedHold) -> String {
     let row = &found.row;
-    format!("{}@{}  {}  run {}  {}", row.hold, row.revision, found.workflow, row.run, row.state.word())
+    format!("{}@{}  {}  run {}  {}", row.hold, row.revision, found.workflow, row.run, row.state.as_str())
 }
 
 fn ambiguous(what: &str, named: &str, matches: impl ExactSizeIterator<Item = String>) -> Error {

@@ -22,7 +22,7 @@ pub struct FileReport {
 }
 
 fn word<S: Serializer>(format: &Option<Format>, serializer: S) -> Result<S::Ok, S::Error> {
-    format.map(Format::word).serialize(serializer)
+    format.map(Format::as_str).serialize(serializer)
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -54,10 +54,10 @@ impl TaskKind {
     fn of(work: &Work) -> Self {
         match work {
             Work::Checkpoint(checkpoint) => match &checkpoint.question {
-                Some(question) => Self::Question(question.word()),
-                None => Self::Work(checkpoint.word()),
+                Some(question) => Self::Question(question.as_str()),
+                None => Self::Work(checkpoint.as_str()),
             },
-            Work::Run(_) | Work::Script(_) | Work::Pass | Work::Agent(_) | Work::Adaptive(_) => Self::Work(work.word()),
+            Work::Run(_) | Work::Script(_) | Work::Pass | Work::Agent(_) | Work::Adaptive(_) => Self::Work(work.as_str()),
         }
     }
 }

@@ -48,7 +48,7 @@ impl Project {
         // A store with missing commits cannot record a refused attempt.
         caller.may_decide("accept that commits are missing")?;
         if !self.is_on_a_server() {
-            SqliteStore::accept_missing(&self.root.folder())?;
+            SqliteStore::accept_missing(&self.root.state_dir())?;
         }
         Ok(())
     }

@@ -2,9 +2,9 @@
 
 use crate::code::Code;
 use crate::error::Error;
+use lockgate_engine::plural::counted;
 use lockgate_engine::spec::code::ProblemCode;
 use lockgate_engine::spec::problem::{Problem, Severity};
-use lockgate_engine::words::counted;
 use lockgate_runner::git::git;
 use lockgate_runner::start::{DonePlans, WorkflowFile, WorkflowFileError, read_text, read_workflow_with};
 use std::io::ErrorKind;

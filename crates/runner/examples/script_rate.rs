@@ -1,5 +1,6 @@
-//! How long one evaluation takes, from asking to answer, one after another. An argument names the cases to measure: `list`.
-#![expect(clippy::print_stdout, reason = "what it measures is what it prints")]
+//! Measures how long one evaluation takes from request to reply, sequentially. An argument selects the cases to measure:
+//! `list`.
+#![expect(clippy::print_stdout, reason = "it prints measurements")]
 
 use lockgate_engine::digest::Digest;
 use lockgate_runner::script::{Call, Evaluator, Form, Limits, StoredPart, WorkerCommand, worker_main};
@@ -67,7 +68,7 @@ async fn measure() {
                     let start = Instant::now();
                     evaluator.call(call.clone()).await.expect("an answer");
                     spent += start.elapsed();
-                    // As long as a durable commit takes, during which workers make their next engines.
+                    // As long as a durable commit takes, during which workers prepare their next engines.
                     let start = Instant::now();
                     while start.elapsed() < pause {
                         std::hint::spin_loop();
@@ -76,7 +77,7 @@ async fn measure() {
                 rounds.push(micros(spent / CALLS));
             }
             rounds.sort_by(f64::total_cmp);
-            let between = if pause.is_zero() { "at once" } else { "200 µs between" };
+            let between = if pause.is_zero() { "no pause" } else { "200 µs between" };
             println!("{name:14} {:8.1} µs  ({between}; {:.1} to {:.1})", rounds[ROUNDS / 2], rounds[0], rounds[ROUNDS - 1]);
         }
     }

@@ -1,4 +1,4 @@
-//! The settings in `.lockgate/config.yaml`. Without the file, everything has its default.
+//! The settings in `.lockgate/config.yaml`. Without the file, all defaults apply.
 
 mod agents;
 mod database;
@@ -27,10 +27,9 @@ use std::io::{self, Read};
 use std::num::NonZeroU32;
 use std::path::Path;
 
-/// Larger than any settings that somebody wrote.
+/// Larger than any real settings file.
 const MAX_BYTES: u64 = 1_000_000;
 
-/// As many as a workflow may ask for.
 const MAX_PARALLEL: u32 = 100_000;
 
 /// The settings of a project.
@@ -38,34 +37,32 @@ const MAX_PARALLEL: u32 = 100_000;
 pub struct Config {
     /// Who may answer, and how.
     pub people: People,
-    /// How many tasks of a run may run at once, where its workflow does not say; no limit when absent.
+    /// How many tasks of a run may run concurrently unless its workflow says otherwise; `None` for no limit.
     pub max_parallel: Option<NonZeroU32>,
-    /// What scripts and conditions may use.
+    /// Limits of scripts and conditions.
     pub script: Script,
-    /// How much is kept.
+    /// Storage limits.
     pub limits: Limits,
-    /// The process that drives in the background.
     pub background: Background,
-    /// How people are notified.
     pub notify: Notifications,
-    /// How agents are started, by name, where a workflow does not say.
+    /// Agents by name, which a workflow may override.
     pub agents: BTreeMap<String, AgentSetting>,
-    /// The PostgreSQL database that keeps the runs; without it they are kept beside the settings.
+    /// The PostgreSQL database for runs; without it they are stored next to the settings.
     pub database: Option<DatabaseUrl>,
-    /// How missing logins show, besides what is known.
+    /// Additional tools whose missing logins are detected.
     pub logins: Vec<crate::auth_gate::Tool>,
-    /// Which questions may be answered without a person, where a workflow does not say.
+    /// Which questions may be answered without a person, unless a workflow says otherwise.
     pub policy: Policy,
-    /// What holds for all pipelines.
+    /// Defaults for all pipelines.
     pub pipelines: Pipelines,
-    /// The shell that runs commands, where a workflow does not say.
+    /// The shell for commands, unless a workflow says otherwise.
     pub shell: Option<Shell>,
-    /// How what tasks change is committed, where a workflow does not say.
+    /// How task changes are committed, unless a workflow says otherwise.
     pub commit: Commit,
 }
 
 impl Config {
-    /// Reads the settings; a file that is not there gives the defaults.
+    /// Reads the settings; a missing file gives the defaults.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         match read_text(path) {
             Ok(Some(text)) => Self::parse(&text, path),
@@ -77,7 +74,7 @@ impl Config {
         }
     }
 
-    /// Reads the settings from a text; the path is only for messages.
+    /// Parses the settings; the path is only used in messages.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
         let read = document::read(text).and_then(|root| Self::of(&root));
         read.map_err(|problem| ConfigError {
@@ -153,14 +150,13 @@ fn commit(value: &Value<'_>) -> Result<Commit, Problem> {
     Ok(commit)
 }
 
-/// Why the text of the settings cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum Unreadable {
     #[error("permission denied")]
     Denied,
     #[error("it is not UTF-8 text")]
     NotText,
-    #[error("it is a folder")]
+    #[error("it is a directory")]
     Directory,
     #[error("it is not a file")]
     NotAFile,
@@ -173,16 +169,16 @@ enum Unreadable {
 impl Unreadable {
     fn help(&self) -> &'static str {
         match self {
-            Self::Denied => "make the file readable for you",
+            Self::Denied => "make the file readable",
             Self::NotText => "save it as UTF-8",
-            Self::Directory | Self::NotAFile => "put a file there, or remove it to go on with the defaults",
-            Self::TooLarge => "settings are a few lines; look whether this is the right file",
-            Self::Io(_) => "remove it to go on with the defaults",
+            Self::Directory | Self::NotAFile => "replace it with a file, or remove it to use the defaults",
+            Self::TooLarge => "settings are a few lines; check whether this is the right file",
+            Self::Io(_) => "remove it to use the defaults",
         }
     }
 }
 
-/// The text of the file, without waiting for it should it be a pipe.
+/// The text of the file. A pipe is not opened, because that could block.
 fn read_text(path: &Path) -> Result<Option<String>, Unreadable> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::PermissionDenied => Unreadable::Denied,

@@ -1,7 +1,8 @@
-//! Driving a run: outcomes become commands, commands become commits, and after each commit what should be under way is begun.
+//! The drive loop: outcomes become commands, commands become commits, and each commit starts the effects that are then
+//! pending.
 //!
-//! The state in memory is ahead of the store by the commit that is being appended. Nothing with an effect outside begins before that
-//! commit is durable; when it cannot be appended, the state is read anew and the commands are decided again.
+//! The state in memory is ahead of the store by the commit that is being appended. No external effect starts before that
+//! commit is durable. If it cannot be appended, the driver reloads the state and decides the commands again.
 
 mod background;
 mod claim;
@@ -47,33 +48,33 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tracing::{Instrument, Span, debug, info, warn};
 
-/// How long what was killed may take to disappear before the driver no longer waits for it.
+/// How long the driver waits for killed processes to disappear.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the loop pauses after turns that changed nothing: doubled each time, up to the longest pause.
+/// Backoff for loop iterations that change nothing: it doubles each time, up to the maximum.
 const INITIAL_IDLE_BACKOFF: Duration = Duration::from_micros(500);
 const MAX_IDLE_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Why driving stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Paused {
-    /// The run has ended; its status says how.
+    /// The run has ended.
     Ended,
     /// A person must answer.
     Waiting,
-    /// It was asked to stop; what was under way has been ended and the state is saved.
+    /// A stop was requested; running effects have been stopped and the state is saved.
     Interrupted,
 }
 
-/// Hears what happens, in order, after it is durable.
+/// Observes a run: called in order, after each change is durable.
 pub trait Listener: Send {
     /// A commit became durable.
     fn committed(&mut self, run: &Run, entries: &[Entry]);
 
-    /// A file for people could not be written, for this reason.
+    /// A generated file could not be written.
     fn write_failed(&mut self, _why: &str) {}
 
-    /// Something that stood where a file for people belongs was put here.
+    /// A file occupied the path of a generated file and was moved here.
     fn moved_aside(&mut self, _path: &Path) {}
 }
 
@@ -86,44 +87,45 @@ pub struct Driver {
     runtime: Runtime,
     run: Run,
     claim: Claim,
-    /// Whether the history says that this driver drives the run: from then on, another driver in it has taken the run over.
+    /// Whether the history records this driver. Once it does, a different driver in the history means that the run was taken
+    /// over.
     recorded: bool,
     running: BTreeMap<Effect, Stop>,
-    /// What is no longer wanted and has been asked to end, and has not ended yet.
+    /// Effects that are no longer wanted and were asked to stop, but have not ended yet.
     ending: BTreeSet<Effect>,
-    /// What ended in this turn of the loop.
+    /// Effects that ended in this iteration of the loop.
     ended: Vec<Effect>,
-    /// How many turns in a row changed nothing.
+    /// How many consecutive iterations changed nothing.
     idle_rounds: u32,
     outcomes: FuturesUnordered<BoxFuture<'static, (Effect, Outcome)>>,
     state_size: usize,
     bytes_since_state: usize,
     /// The changes of the run up to this marker are in the state.
     seen: u64,
-    /// Whether the state is as it was read or made just now, so that there is no need to look what others did.
+    /// Whether the state was just loaded or created, so there is no need to check for commits of other processes.
     fresh: bool,
     listener: Box<dyn Listener>,
     projector: Option<Projector>,
-    /// What is logged about the run belongs to it.
+    /// The span that the run's log events belong to.
     span: Span,
-    /// The open holds with their revisions, the oldest first.
+    /// The open holds with their revisions, oldest first.
     open: watch::Sender<Vec<(HoldId, u32)>>,
 }
 
-/// What an effect came to; or that a panic ended it.
+/// The outcome of an effect, or the panic that ended it.
 type Outcome = Result<Performed, Panicked>;
 
-/// What a panic said.
+/// The panic message.
 struct Panicked(String);
 
-/// A command that waits to be decided, with the values it refers to.
+/// A command that waits for a decision, with the values it refers to.
 struct Waiting {
     command: Command,
     values: Vec<(Digest, Vec<u8>)>,
 }
 
 impl Driver {
-    /// Begins a run and drives it from here on.
+    /// Creates a run and drives it.
     pub async fn create(
         runtime: Runtime,
         caller: Caller,
@@ -142,7 +144,7 @@ impl Driver {
         info!(run = %run.id, epoch, "created");
         let epoch = match epoch {
             Some(epoch) => epoch,
-            // The reply was lost, and the claim with it: no one in this process holds it.
+            // The reply was lost, and the claim with it: nothing in this process holds it.
             None => match runtime.store.claim(&run.id).await {
                 Ok(epoch) => epoch,
                 Err(ClaimError::DrivenBy(by)) => return Err(DriveError::DrivenBy { run: run.id, by }),
@@ -153,7 +155,7 @@ impl Driver {
         Ok(Self::new(runtime, LoadedRun { run, state_bytes: 0, tail: 0 }, seen, claim, true, listener))
     }
 
-    /// Takes a run over and drives it from here on: what its last driver left running is ended, and what was cut off is dealt with.
+    /// Takes over a run: stops processes that its previous driver left running, and handles interrupted work.
     pub async fn resume(runtime: Runtime, run: &RunId, caller: Caller, listener: Box<dyn Listener>) -> Result<Self, DriveError> {
         let resumed = async {
             let (mut driver, body) = Self::claim(runtime, run, None, false, listener).await?;
@@ -163,7 +165,7 @@ impl Driver {
         resumed.instrument(spans::run(run)).await
     }
 
-    /// The same with a run that was read already; only what happened since is read.
+    /// Like [`Driver::resume`], for a run that was already loaded: only newer commits are read.
     pub async fn resume_read(
         runtime: Runtime,
         read: LoadedRun,
@@ -179,7 +181,7 @@ impl Driver {
         resumed.instrument(spans::run(&run)).await
     }
 
-    /// Claims a run and ends what its last driver left running; gives the command that takes it over.
+    /// Claims a run and stops what its previous driver left running. Returns the command that records the takeover.
     async fn claim(
         runtime: Runtime,
         run: &RunId,
@@ -200,7 +202,7 @@ impl Driver {
         taken
     }
 
-    /// Reads a run that was claimed, and ends what its last driver left running; gives the command that takes it over.
+    /// Loads a claimed run and stops what its previous driver left running. Returns the command that records the takeover.
     async fn take(
         runtime: Runtime,
         run: &RunId,
@@ -223,7 +225,7 @@ impl Driver {
         Ok((Self::new(runtime, fresh, seen, claim, false, listener), command))
     }
 
-    /// Claims the run that this driver continues and that it has not claimed yet.
+    /// Claims the run if a commit has not claimed it yet.
     async fn claim_now(&mut self) -> Result<(), DriveError> {
         let (store, run) = (&self.runtime.store, &self.run.id);
         let term = store.lease().term();
@@ -235,7 +237,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives the claim on the run up, so that any process can drive it. Only after [`Driver::drive`]: nothing is running then.
+    /// Releases the claim so that any process can drive the run. Call it only after [`Driver::drive`], when nothing is
+    /// running.
     pub async fn release(&mut self) {
         self.claim.release().await;
     }
@@ -262,17 +265,15 @@ impl Driver {
         }
     }
 
-    /// The run as it stands.
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The outside that it drives in.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// Carries out a command of somebody at this process.
+    /// Executes a caller's command.
     pub async fn submit(&mut self, caller: Caller, kind: CommandKind) -> Result<(), DriveError> {
         let span = spans::command(&self.run.id, &kind);
         let command = Command { envelope: caller_envelope(&self.runtime, caller), kind };
@@ -283,7 +284,7 @@ impl Driver {
         self.commit(vec![Waiting { command, values: Vec::new() }]).await
     }
 
-    /// Drives until the run ends, waits for people, or is asked to stop. Whatever comes back, nothing is under way any more.
+    /// Drives the run until it ends, waits for a person, or is asked to stop. Nothing is running when this returns.
     pub async fn drive(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         let span = self.span.clone();
         let driven = self.drive_until_paused(halt).instrument(span.clone()).await;
@@ -301,7 +302,7 @@ impl Driver {
             lost = claim.lost() => Err(lost),
             paused = self.drive_on(halt) => paused,
         };
-        // What was recorded in a database that is gone is not recorded.
+        // Commits to a database that has since been removed are lost.
         let paused = paused.and_then(|paused| Ok(self.runtime.store.still_there().map(|()| paused)?));
         if paused.is_err() {
             self.stop_before_lease_ends().await;
@@ -310,13 +311,13 @@ impl Driver {
         paused
     }
 
-    /// Waits until the files for people show what the run says.
+    /// Waits until the generated files are up to date.
     async fn settle_files(&mut self) {
         let Some(projector) = &mut self.projector else { return };
         let (trouble, aside) = projector.settled().await;
         aside.iter().for_each(|path| self.listener.moved_aside(path));
         if let Some(why) = trouble {
-            warn!(error = %why, "the files for people are not up to date");
+            warn!(error = %why, "the generated files are not up to date");
             self.listener.write_failed(&why);
         }
     }
@@ -326,7 +327,7 @@ impl Driver {
             self.catch_up().await?;
         }
         self.advance().await?;
-        // The process that drove it last may have been killed before it wrote files and delivered notices of what it had recorded.
+        // The previous driver may have been killed before it wrote files and delivered notices for what it had committed.
         Projector::offer(&mut self.projector, &self.runtime, &self.run);
         outbox::wake(&self.runtime);
         loop {
@@ -359,8 +360,8 @@ impl Driver {
         }
     }
 
-    /// An effect ended, changed nothing, and was started again. No rule asks for that. Should one do so all the same, such turns come
-    /// ever more slowly, so that the process hears signals and drives its other runs.
+    /// An effect ended, changed nothing and was started again. No rule should cause that; if one does, back off so that the
+    /// process still handles signals and drives its other runs.
     async fn back_off(&mut self, before: u64, halt: &Halt) {
         let idle_rounds = self.run.version == before && self.ended.iter().any(|effect| self.running.contains_key(effect));
         self.idle_rounds = if idle_rounds { self.idle_rounds.saturating_add(1) } else { 0 };
@@ -373,7 +374,7 @@ impl Driver {
         }
     }
 
-    /// Waits for the next outcome; gives none when the driver is asked to stop or another process changed the run.
+    /// Waits for the next outcome. Returns `None` if the driver is asked to stop or another process changed the run.
     async fn wait(&mut self, halt: &Halt) -> Result<Option<Waiting>, DriveError> {
         loop {
             let store = self.runtime.store.clone();
@@ -381,7 +382,7 @@ impl Driver {
                 biased;
                 Some((effect, performed)) = self.outcomes.next() => return self.outcome(effect, performed).map(Some),
                 () = halt.stop.stopped() => return Ok(None),
-                // The feed leaves out what this driver committed itself.
+                // The feed leaves out this driver's own commits.
                 changed = store.run_changed(&self.run.id, self.seen, Some(self.run.version)) => self.seen = changed?,
             }
             if self.check_for_changes().await? {
@@ -390,7 +391,7 @@ impl Driver {
         }
     }
 
-    /// Looks whether others changed the run, and lets follow what follows from it.
+    /// Checks for commits of other processes and advances the run if there are any.
     async fn check_for_changes(&mut self) -> Result<bool, DriveError> {
         let changed = self.catch_up().await?;
         if changed {
@@ -399,20 +400,20 @@ impl Driver {
         Ok(changed)
     }
 
-    /// Reads what others did.
+    /// Applies commits of other processes.
     async fn catch_up(&mut self) -> Result<bool, DriveError> {
         let changed = catch_up(&*self.runtime.store, &mut self.run).await?;
         self.refuse_takeover()?;
         Ok(changed)
     }
 
-    /// Reads the state again, because what is in memory was not taken.
+    /// Reloads the state because the commit that produced the one in memory was rejected.
     async fn read_again(&mut self) -> Result<(), DriveError> {
         self.run = load(&*self.runtime.store, &self.run.id).await?;
         self.refuse_takeover()
     }
 
-    /// What another driver recorded since it took the run over is that one's to perform.
+    /// Once another driver has taken the run over, its effects are not ours to perform.
     fn refuse_takeover(&self) -> Result<(), DriveError> {
         if self.recorded && self.run.driver != *self.runtime.store.driver() {
             return Err(DriveError::TakenOver(self.run.id.clone()));
@@ -420,22 +421,23 @@ impl Driver {
         Ok(())
     }
 
-    /// Lets follow what follows from the state as it is.
     async fn advance(&mut self) -> Result<(), DriveError> {
         self.decide(own_command(&self.runtime, CommandKind::Advance)).await
     }
 
-    /// Ends what is under way and records that it was cut off, save for what had finished by then.
+    /// Stops all running effects and records the interruption. Effects that finished in the meantime are recorded as
+    /// finished.
     async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
         let mut last = self.stop_all().await;
-        let signal = halt.reason().unwrap_or(HaltReason::Stopped).word().to_owned();
+        let signal = halt.reason().unwrap_or(HaltReason::Stopped).as_str().to_owned();
         let command = own_command(&self.runtime, CommandKind::Interrupt { signal });
         last.push(Waiting { command, values: Vec::new() });
         self.commit(last).await?;
         Ok(if self.run.end.is_some() { Paused::Ended } else { Paused::Interrupted })
     }
 
-    /// Ends what is under way, before another process may start the same. What cannot be ended in order by then is dropped, which kills it.
+    /// Stops all running effects before another process may start the same ones. Effects that do not stop in time are
+    /// dropped, which kills them.
     async fn stop_before_lease_ends(&mut self) {
         let in_time = match self.claim.kill_at() {
             Some(kill_at) => tokio::time::timeout_at(kill_at + KILL_TIMEOUT, self.stop_all()).await.is_ok(),
@@ -445,23 +447,24 @@ impl Driver {
             }
         };
         if !in_time {
-            self.span.in_scope(|| warn!("not everything ended before the claim expires; the rest is killed"));
+            self.span.in_scope(|| warn!("some effects did not stop before the claim expires; killing them"));
         }
         self.outcomes.clear();
     }
 
-    /// Ends what is under way; gives what had finished all the same, to be recorded without letting anything follow from it.
+    /// Stops all running effects. Returns the outcomes of those that finished anyway, to be recorded without starting
+    /// anything new.
     async fn stop_all(&mut self) -> Vec<Waiting> {
         for stop in self.running.values() {
             self.request_stop(stop);
         }
         let mut finished = Vec::new();
-        // What is waited for here was either wanted until now, or is being ended already.
+        // Every effect here was wanted until now or is already being stopped.
         while let Some((effect, performed)) = self.outcomes.next().await {
             let performed = match performed {
                 Ok(performed) => performed,
                 Err(panic) => {
-                    self.span.in_scope(|| warn!(panic = panic.0, "an effect panicked while everything was being ended"));
+                    self.span.in_scope(|| warn!(panic = panic.0, "an effect panicked while it was being stopped"));
                     continue;
                 }
             };
@@ -480,7 +483,7 @@ impl Driver {
         finished
     }
 
-    /// Asks something that runs to end, and has it killed before the claim expires.
+    /// Asks an effect to stop, and has it killed before the claim expires.
     fn request_stop(&self, stop: &Stop) {
         match self.claim.kill_at() {
             Some(kill_at) => stop.stop_by(kill_at),
@@ -503,14 +506,14 @@ impl Driver {
         Waiting { command, values: performed.values }
     }
 
-    /// Begins what should be under way and is not, and ends what is under way and should not be.
-    /// No work begins while something that is no longer wanted still ends: it may be an earlier attempt of the same.
+    /// Starts pending effects and stops those that are no longer pending. Nothing starts while an unwanted effect is still
+    /// ending: it may be an earlier attempt of the same task.
     fn start_pending(&mut self) {
         let pending: BTreeSet<Effect> = self.run.pending().into_iter().collect();
         let unwanted: Vec<Effect> = self.running.keys().filter(|effect| !pending.contains(effect)).cloned().collect();
         for effect in unwanted {
             if let Some(stop) = self.running.remove(&effect) {
-                spans::effect(&self.span, &effect).in_scope(|| debug!("no longer wanted; ending it"));
+                spans::effect(&self.span, &effect).in_scope(|| debug!("no longer wanted; stopping it"));
                 self.request_stop(&stop);
                 self.ending.insert(effect);
             }
@@ -525,7 +528,7 @@ impl Driver {
             let future = self.start(&effect, stop.clone());
             self.running.insert(effect.clone(), stop.clone());
             let claim = self.claim.clone();
-            // A panic ends what this driver does, in order, and not the process with its other runs.
+            // A panic must stop only this driver, in order, and not the process with its other runs.
             let performed = under_claim(claim, stop, future).instrument(spans::effect(&self.span, &effect));
             let guarded = AssertUnwindSafe(performed).catch_unwind();
             self.outcomes.push(Box::pin(async move { (effect, guarded.await.map_err(|panic| Panicked(panic_text(&*panic)))) }));
@@ -539,7 +542,7 @@ impl Driver {
                 Box::pin(async move {
                     tokio::select! {
                         () = sleep => CommandKind::TimerDue { timer }.into(),
-                        // It is no longer waited for; that does not make it due.
+                        // Stopping the timer does not make it due.
                         () = stop.stopped() => CommandKind::Advance.into(),
                     }
                 })
@@ -560,13 +563,13 @@ impl Driver {
     }
 }
 
-/// What a panic said.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message").to_owned()
 }
 
-/// Performs an effect as soon as the claim can be relied on, which is checked last of all: a process may stand still at any point before.
+/// Performs an effect once the claim is confirmed. This is checked last, because the process may be suspended at any earlier
+/// point.
 async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Performed>) -> Performed {
     tokio::select! {
         biased;
@@ -580,7 +583,7 @@ async fn under_claim(claim: Claim, stop: Stop, effect: BoxFuture<'static, Perfor
     performed
 }
 
-/// A command of the driver itself: the outcome of an effect, or what its loop needs.
+/// A command from the driver itself: the outcome of an effect, or a step of the loop.
 fn own_command(runtime: &Runtime, kind: CommandKind) -> Command {
     Command { envelope: envelope(runtime, Caller::driver()), kind }
 }
@@ -589,13 +592,13 @@ fn envelope(runtime: &Runtime, caller: Caller) -> Envelope {
     Envelope { id: None, caller, at: runtime.clock.now(), seed: runtime.clock.seed(), driving: true }
 }
 
-/// The envelope of a command that a caller sends, with an id of its own.
+/// The envelope of a caller's command, with its own id.
 fn caller_envelope(runtime: &Runtime, caller: Caller) -> Envelope {
     let id = CommandId::new(lockgate_engine::id::IdSource::new(runtime.clock.seed()).next_id());
     Envelope { id: Some(id), ..envelope(runtime, caller) }
 }
 
-/// The same from a process that does not drive the run.
+/// Like [`caller_envelope`], from a process that does not drive the run.
 fn external_envelope(runtime: &Runtime, caller: Caller) -> Envelope {
     Envelope { driving: false, ..caller_envelope(runtime, caller) }
 }

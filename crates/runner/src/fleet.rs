@@ -1,7 +1,8 @@
-//! Many runs in one process: those that were left to the background are found, driven side by side, and let go when they wait for a person.
+//! Drives many runs in one process: finds background runs, drives them concurrently, and parks them when they wait for a
+//! person.
 //!
-//! A run that waits costs its id. No one has claimed it then, so once it is answered any process can continue it. Runs that other live processes drive are passed over. A
-//! panic while a run is driven is a failure of that run alone.
+//! A waiting run costs no more than its id. It is not claimed, so any process can continue it once it is answered. Runs that
+//! other live processes drive are skipped. A panic while driving a run fails that run only.
 
 use crate::driver::{ClaimedRun, DriveError, Driver, Halt, HaltReason, Listener, Parked, Paused, fire_due, panic_text};
 use crate::outbox;
@@ -19,79 +20,78 @@ use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
-/// However much others commit, the store is looked at no more often than this.
+/// The store is polled at most this often, however much other processes commit.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// However little others commit, it is looked at this often: what was driven elsewhere may be free, and what failed may be tried again.
+/// The store is polled at least this often, because a run driven elsewhere may become free, and a failed one may be due for a
+/// retry.
 const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long a run that could not be driven is left alone: at first, then twice as long each time, and before it is given up. A store that fails is
-/// left alone for as long, and never given up.
+/// Backoff for runs that could not be driven: it doubles each time, and after the maximum the run is given up. A failing
+/// store uses the same backoff but is never given up.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// How many parked runs are remembered. One that is forgotten is taken over instead of continued, which costs one event.
+/// How many parked runs are remembered. A forgotten one is taken over instead of continued, which costs one event.
 const REMEMBERED: usize = 10_000;
 
-/// What becomes of the runs of a fleet, for whoever tells people.
+/// Observes the runs of a fleet.
 pub trait Watcher: Send + Sync {
-    /// Hears what happens in a run from now on.
+    /// The listener for a run that is about to be driven.
     fn listener(&mut self, run: &RunId) -> Box<dyn Listener>;
 
-    /// A run is no longer driven here, for this reason.
+    /// A run is no longer driven here.
     fn paused(&mut self, run: &RunId, paused: &Paused);
 
-    /// A run could not be driven on; it is tried again after a while, or given up.
+    /// A run could not be driven; it is retried after a while, or given up.
     fn failed(&mut self, run: &RunId, error: &DriveError, again_in: Option<Duration>);
 
-    /// The store failed; it is tried again after a while. Runs that are driven go on until they need it.
+    /// The store failed; it is retried after a while. Running work continues until it needs the store.
     fn store_failed(&mut self, error: &StoreError, again_in: Duration) {
         let (_, _) = (error, again_in);
     }
 
-    /// Changes of other processes are noticed later than they could be, for this reason. Reported once.
+    /// Changes of other processes are noticed with a delay. Reported once.
     fn changes_are_late(&mut self, warning: &str) {
         let _ = warning;
     }
 
-    /// Whether a run belongs here; on another machine its files are not.
+    /// Whether a run belongs to this project and machine; on another machine its files are missing.
     fn is_ours(&self, run: &RunId) -> bool;
 }
 
-/// When a fleet has nothing more to do.
+/// When a fleet stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetLimits {
-    /// For how long nothing could be driven; absent where it waits for ever.
+    /// The time without anything to drive; `None` to wait forever.
     pub idle: Option<Duration>,
-    /// How many runs are driven side by side at most.
+    /// The maximum number of concurrently driven runs.
     pub max_runs: usize,
 }
 
-/// Many runs, driven by one process.
 pub struct Fleet {
     runtime: Runtime,
     watcher: Box<dyn Watcher>,
     driving: BTreeSet<RunId>,
-    /// Runs that wait, and that this process drove last.
+    /// Waiting runs that this process drove last.
     parked: BTreeSet<RunId>,
     backing_off: BTreeMap<RunId, Backoff>,
     drivers: JoinSet<Driven>,
-    /// Whether it was reported that changes are noticed late.
+    /// Whether the delay of change notifications was already reported.
     warned: bool,
 }
 
-/// What became of driving a run; nothing where it no longer wanted a driver.
+/// The outcome of driving a run; `None` if it no longer wanted a driver.
 type Driven = (RunId, Result<Option<Paused>, DriveError>);
 
-/// A run that is to be driven.
+/// A run to be driven.
 enum Found {
-    /// It is claimed.
     Claimed {
         claimed: ClaimedRun,
-        /// Whether this process drove it last, and let it go when it waited.
+        /// Whether this process drove it last and parked it.
         parked: bool,
     },
-    /// This process drove it last, and let it go when it waited: its next commit claims it.
+    /// This process drove it last and parked it: its next commit claims it.
     Parked(Parked),
 }
 
@@ -111,15 +111,13 @@ impl Found {
     }
 }
 
-/// A run that could not be driven.
 struct Backoff {
-    /// When it is tried again; never once it is given up.
+    /// When it is retried; `None` once it is given up.
     again: Option<Instant>,
     pause: Duration,
 }
 
 impl Fleet {
-    /// Nothing is driven yet.
     pub fn new(runtime: Runtime, watcher: Box<dyn Watcher>) -> Self {
         Self {
             runtime,
@@ -132,8 +130,8 @@ impl Fleet {
         }
     }
 
-    /// Drives all detached runs that can go on, until there have been none for a while or it is asked to stop.
-    /// Whatever comes back, nothing is under way any more.
+    /// Drives all background runs that can continue, until there have been none for a while or a stop is requested. Nothing
+    /// is running when this returns.
     pub async fn drive(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), StoreError> {
         let driven = self.drive_on(until, halt).await;
         if driven.is_err() {
@@ -145,12 +143,12 @@ impl Fleet {
         driven
     }
 
-    /// Whether there is a run of ours that wants a driver, other than those that were given up. It also counts while another process drives it: that one may be
-    /// about to end, and then it is driven here.
+    /// Whether a run of this project wants a driver, other than those that were given up. It counts even while another
+    /// process drives it, because that process may be about to end.
     pub async fn has_work(&self) -> Result<bool, StoreError> {
         let mut limit = 16 + self.driving.len() + self.backing_off.len();
         loop {
-            // They come before all other timers.
+            // Drive timers come before all others.
             let timers = self.runtime.store.timers(Timestamp::from_millis(0), limit).await?;
             let all = timers.len() < limit;
             let mut wanted = timers.iter().filter(|timer| timer.kind.is(TimerKind::Drive)).map(|timer| &timer.run);
@@ -158,12 +156,12 @@ impl Fleet {
             if all || has_work {
                 return Ok(has_work);
             }
-            // However many of other roots share the store, ours may be listed behind them.
+            // Runs of other projects may share the store, and any number of them may come first.
             limit = limit.saturating_mul(4);
         }
     }
 
-    /// The first run that could be driven here and is fit for it.
+    /// The first run that has no driver and satisfies the filter.
     async fn first_undriven(&self, is_fit: &(dyn Fn(&RunId) -> bool + Sync)) -> Result<Option<RunId>, StoreError> {
         let mut limit = 16;
         loop {
@@ -173,13 +171,13 @@ impl Fleet {
             if all || first.is_some() {
                 return Ok(first);
             }
-            // However many of other roots share the store, ours may be listed behind them.
+            // Runs of other projects may share the store, and any number of them may come first.
             limit = limit.saturating_mul(4);
         }
     }
 
-    /// Drives until there is nothing more to do. A store that cannot be reached for a while does not end it: what is driven meanwhile ends or fails
-    /// by itself, and the rest waits.
+    /// Drives until there is nothing more to do. An unreachable store does not end it: running work ends or fails by itself,
+    /// and the rest waits.
     async fn drive_on(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), StoreError> {
         let mut rounds = Rounds { busy: Instant::now(), looked: None, marker: self.runtime.store.changes() };
         let mut pause = INITIAL_BACKOFF;
@@ -190,7 +188,7 @@ impl Fleet {
                 Ok(false) => pause = INITIAL_BACKOFF,
                 Err(error) if is_final(&error) => return Err(error),
                 Err(error) => {
-                    warn!(%error, ?pause, "the store failed; it is tried again");
+                    warn!(%error, ?pause, "the store failed; retrying");
                     self.guard("store_failed", |watcher| watcher.store_failed(&error, pause)).unwrap_or_default();
                     rounds.busy = Instant::now();
                     self.rest(pause, halt).await;
@@ -201,7 +199,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits this long, while runs may end.
+    /// Sleeps while running runs may end.
     async fn rest(&mut self, pause: Duration, halt: &Halt) {
         let rested = tokio::time::sleep(pause);
         tokio::pin!(rested);
@@ -214,9 +212,9 @@ impl Fleet {
         }
     }
 
-    /// Starts what can be driven, then waits until something may have changed. Gives whether there is nothing more to do.
+    /// Starts runs that can be driven, then waits for a possible change. Returns whether there is nothing more to do.
     async fn round(&mut self, until: FleetLimits, halt: &Halt, rounds: &mut Rounds) -> Result<bool, StoreError> {
-        // A deadline may let a run go on that nobody drives.
+        // A passed deadline may unblock a run that has no driver.
         if rounds.looked.is_none_or(|looked| looked.elapsed() >= MAX_POLL_INTERVAL) {
             rounds.looked = Some(Instant::now());
             self.fire_due().await;
@@ -248,14 +246,14 @@ impl Fleet {
         Ok(false)
     }
 
-    /// Forgets runs that could not be driven here and that want no driver any more: they were cancelled, or another process drove them on.
+    /// Forgets failed runs that no longer want a driver, because they were cancelled or driven on by another process.
     async fn forget_settled(&mut self) -> Result<(), StoreError> {
         if self.backing_off.is_empty() {
             return Ok(());
         }
         let mut limit = 16 + self.driving.len() + self.backing_off.len();
         loop {
-            // They come before all other timers.
+            // Drive timers come before all others.
             let timers = self.runtime.store.timers(Timestamp::from_millis(0), limit).await?;
             if timers.len() < limit {
                 let wanted: BTreeSet<RunId> =
@@ -267,23 +265,21 @@ impl Fleet {
         }
     }
 
-    /// What cannot be fired now is looked at again; `tick` tells why.
+    /// Failures are retried; `tick` reports the reason.
     async fn fire_due(&self) {
         match fire_due(&self.runtime, |run| self.watcher.is_ours(run)).await {
             Ok(fired) if fired.is_empty() => {}
             Ok(fired) => debug!(fired = fired.len(), "deadlines and reminders fired"),
-            Err(error) => warn!(%error, "deadlines and reminders could not be fired; they are tried again"),
+            Err(error) => warn!(%error, "cannot fire deadlines and reminders; retrying"),
         }
     }
 
-    /// Whether a run may be driven here now.
     fn is_fit(&self, run: &RunId, now: Instant) -> bool {
         !self.driving.contains(run)
             && self.backing_off.get(run).is_none_or(|backing_off| backing_off.again.is_some_and(|again| again <= now))
             && self.watcher.is_ours(run)
     }
 
-    /// Starts to drive what waits for it.
     async fn start_runs(&mut self, max_runs: usize, halt: &Halt) -> Result<(), StoreError> {
         self.begin_parked(max_runs, halt).await?;
         while self.driving.len() < max_runs {
@@ -298,7 +294,7 @@ impl Fleet {
                     }
                 }
                 Err(error) if is_final(&error) => return Err(error),
-                // What can be read and not claimed, as on a full disk, is tried again later.
+                // If a run can be read but not claimed, as on a full disk, back off.
                 Err(error) => match self.first_undriven(&is_fit).await? {
                     Some(run) => self.back_off(run, &error.into()),
                     None => return Err(error),
@@ -308,8 +304,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Continues runs that this process let go when they waited, without a claim of their own: the commit that starts the next task makes it. Those that
-    /// are not among the first are claimed like all others.
+    /// Continues runs that this process parked, without a separate claim: the commit that starts the next task makes it. Runs
+    /// that are not among the first are claimed like all others.
     async fn begin_parked(&mut self, max_runs: usize, halt: &Halt) -> Result<(), StoreError> {
         let free = max_runs.saturating_sub(self.driving.len());
         if free == 0 || self.parked.is_empty() {
@@ -329,16 +325,16 @@ impl Fleet {
         let (runtime, halt, run) = (self.runtime.clone(), halt.clone(), found.run().clone());
         let listener = match self.guard("listener", |watcher| watcher.listener(&run)) {
             Ok(listener) => listener,
-            // What was claimed is released as it is dropped.
+            // Dropping the claimed run releases it.
             Err(detail) => return self.back_off(run.clone(), &DriveError::Panicked { run, detail }),
         };
         self.driving.insert(run.clone());
         spans::run(&run).in_scope(|| {
             let claimed = matches!(found, Found::Claimed { .. });
-            info!(claimed, driving = self.driving.len(), "picked up");
+            info!(claimed, driving = self.driving.len(), "started driving");
         });
         self.drivers.spawn(async move {
-            // Where it panics, the driver is dropped, and with it its claim.
+            // After a panic, the driver and its claim are dropped.
             let driven = AssertUnwindSafe(drive(runtime, found, listener, &halt)).catch_unwind().await;
             let panicked =
                 |panic: Box<dyn Any + Send>| Err(DriveError::Panicked { run: run.clone(), detail: panic_text(&*panic) });
@@ -347,11 +343,11 @@ impl Fleet {
         });
     }
 
-    /// Calls the watcher. A panic in it is no reason to end the drivers of other runs.
+    /// Calls the watcher. A panic in it must not stop the drivers of other runs.
     fn guard<T>(&mut self, call: &'static str, act: impl FnOnce(&mut dyn Watcher) -> T) -> Result<T, String> {
         std::panic::catch_unwind(AssertUnwindSafe(|| act(&mut *self.watcher))).map_err(|panic| {
             let detail = panic_text(&*panic);
-            warn!(call, detail, "the observer panicked");
+            warn!(call, detail, "the watcher panicked");
             detail
         })
     }
@@ -359,7 +355,7 @@ impl Fleet {
     fn done(&mut self, done: Result<Driven, JoinError>) {
         let (run, driven) = match done {
             Ok(done) => done,
-            // Panics of drivers are caught where they happen; this one is not of a run.
+            // Panics of drivers are caught where they happen, so this one does not belong to a run.
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.driving.remove(&run);
@@ -367,7 +363,7 @@ impl Fleet {
             Ok(paused) => {
                 self.backing_off.remove(&run);
                 let Some(paused) = paused else { return };
-                // What a panic in the observer said is logged, and there is no driver left that it could end.
+                // A panic in the watcher is logged; there is no driver left that it could stop.
                 self.guard("paused", |watcher| watcher.paused(&run, &paused)).unwrap_or_default();
                 if paused == Paused::Waiting {
                     if self.parked.len() >= REMEMBERED {
@@ -376,7 +372,7 @@ impl Fleet {
                     self.parked.insert(run);
                 }
             }
-            // Another process drives it. It is found again once that one lets it go.
+            // Another process drives it. It is listed again once that process releases it.
             Err(DriveError::DrivenBy { by, .. }) => {
                 spans::run(&run).in_scope(|| debug!(%by, "driven by another process"));
                 self.backing_off.remove(&run);
@@ -398,37 +394,36 @@ impl Fleet {
         }
     }
 
-    /// A run cannot be driven now: it is tried again after a while that doubles each time, and given up in the end.
+    /// Schedules a retry with a delay that doubles each time, and finally gives up.
     fn back_off(&mut self, run: RunId, error: &DriveError) {
         let pause = self.backing_off.get(&run).map_or(INITIAL_BACKOFF, |before| before.pause * 2);
         let again_in = (pause <= MAX_BACKOFF).then_some(pause);
         spans::run(&run).in_scope(|| match again_in {
-            Some(pause) => warn!(%error, ?pause, "could not be driven; it is tried again"),
-            None => warn!(%error, "given up"),
+            Some(pause) => warn!(%error, ?pause, "cannot drive the run; retrying"),
+            None => warn!(%error, "cannot drive the run; giving up"),
         });
         self.guard("failed", |watcher| watcher.failed(&run, error, again_in)).unwrap_or_default();
         self.backing_off.insert(run, Backoff { again: again_in.map(|pause| Instant::now() + pause), pause });
     }
 }
 
-/// Drives a run until it pauses, then lets it go.
+/// Drives a run until it pauses, then releases it.
 async fn drive(runtime: Runtime, found: Found, listener: Box<dyn Listener>, halt: &Halt) -> Result<Option<Paused>, DriveError> {
     let Some(mut driver) = found.wake(runtime, listener).await? else { return Ok(None) };
     let paused = driver.drive(halt).await;
-    // Whatever came of it, nothing of the run is running here any more.
+    // Whatever the outcome, nothing of the run is running here any more.
     driver.release().await;
     paused.map(Some)
 }
 
-/// When the store was looked at, and what was seen.
+/// The state of the polling loop.
 struct Rounds {
-    /// When there was last something to drive.
     busy: Instant,
     looked: Option<Instant>,
     marker: u64,
 }
 
-/// Whether a store that fails so will not be what it was by itself.
+/// Whether the store cannot recover from this error by itself.
 fn is_final(error: &StoreError) -> bool {
     match error {
         StoreError::Gone(_)

@@ -6,29 +6,27 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Why a call of git came to nothing.
+/// Why a git call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// Git is not there, or the system refused to start it.
+    /// Git is not installed, or the system refused to start it.
     #[error("git cannot be started: {0}")]
     NotStarted(#[source] io::Error),
-    /// It started, and its end cannot be known.
     #[error("cannot wait for git: {0}")]
     NotAwaited(#[source] io::Error),
-    /// It failed with this message, in one line.
+    /// Git's error message, on one line.
     #[error("{0}")]
     Failed(String),
-    /// It failed without a message.
     #[error("git failed and did not say why")]
     FailedSilently,
 }
 
-/// Calls git in a directory; returns what it printed.
+/// Calls git in a directory and returns its output.
 pub fn git(dir: &Path, arguments: &[&str]) -> Result<String, GitError> {
     git_with(dir, arguments, "")
 }
 
-/// The same, with something for git to read.
+/// Like [`git`], with input on stdin.
 pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, GitError> {
     let mut command = git_command(dir);
     command.args(arguments);
@@ -36,13 +34,13 @@ pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, G
     Ok(String::from_utf8_lossy(&printed).trim_end().to_owned())
 }
 
-/// Runs a git command; returns the bytes that it printed, since file names need not be UTF-8.
+/// Runs a git command and returns its output as bytes, because file names need not be UTF-8.
 pub(crate) fn output_of(mut command: Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(GitError::NotStarted)?;
     let mut stdin = child.stdin.take();
     let input = input.to_owned();
-    // Written while the output is read, so that neither waits for the other.
+    // Write in a separate thread while the output is read, so that neither side blocks the other.
     let writing = std::thread::spawn(move || stdin.as_mut().map_or(Ok(()), |stdin| stdin.write_all(&input)));
     let output = child.wait_with_output().map_err(GitError::NotAwaited)?;
     if let Ok(Err(error)) = writing.join() {
@@ -51,11 +49,11 @@ pub(crate) fn output_of(mut command: Command, input: &[u8]) -> Result<Vec<u8>, G
     outcome(output)
 }
 
-/// Git in a directory, whatever the environment says of other repositories.
+/// A git command in a directory, ignoring environment variables that point to other repositories.
 pub(crate) fn git_command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.current_dir(dir).env("GIT_TERMINAL_PROMPT", "0");
-    // Hooks, filters and monitors that git starts may not decide as a person, even if they outlive git.
+    // Hooks, filters and file monitors that git starts must not be able to answer as a person, even if they outlive git.
     if std::env::var_os(TASK_VARIABLE).is_none() {
         command.env(TASK_VARIABLE, "(a program that git started)");
     }
@@ -73,7 +71,7 @@ pub(crate) fn outcome(output: Output) -> Result<Vec<u8>, GitError> {
     Err(error_summary(&String::from_utf8_lossy(&output.stderr)).map_or(GitError::FailedSilently, GitError::Failed))
 }
 
-/// Lines of git that report progress; a complaint can come before or after them.
+/// Prefixes of progress lines, which may come before or after an error.
 const PROGRESS: [&str; 8] = [
     "Preparing worktree",
     "HEAD is now at",
@@ -85,10 +83,10 @@ const PROGRESS: [&str; 8] = [
     "hint:",
 ];
 
-/// Error messages are cut after this many lines.
+/// The maximum number of lines in an error message.
 const MAX_ERROR_LINES: usize = 20;
 
-/// What git and its hooks complained about, in one line and without progress; nothing where they said nothing.
+/// The errors that git and its hooks printed, on one line and without progress; `None` if there are none.
 fn error_summary(stderr: &str) -> Option<String> {
     let lines = stderr.split(['\n', '\r']).map(str::trim);
     let matter: Vec<&str> =

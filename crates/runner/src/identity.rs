@@ -1,4 +1,4 @@
-//! Who is at the command line: a person at a terminal, or something that a task started.
+//! Who is at the command line: a person at a terminal, or a process that a task started.
 
 use crate::process::job_mark;
 use crate::process::task_ancestry::{Ancestor, ancestors, has_terminal};
@@ -8,21 +8,21 @@ use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Names the task that a process runs inside of; Lockgate sets it for everything that it starts.
+/// Names the task that a process belongs to. Lockgate sets it for everything it starts.
 pub const TASK_VARIABLE: &str = "LOCKGATE_TASK";
 
-/// Whoever started this process, through this channel.
+/// The actor who started this process.
 pub fn cli_actor(root: &Root, channel: Channel) -> Actor {
     actor(channel, inside_task(root, &ancestors(), is_lockgate))
 }
 
-/// A program that embeds Lockgate. It may have started itself again, so an ancestor that is the same program is not a driver for that
-/// reason alone.
+/// The actor of a program that embeds Lockgate. Such a program may have re-executed itself, so an ancestor running the same
+/// program does not count as a driver for that reason alone.
 pub fn embedder_actor(root: &Root, channel: Channel) -> Actor {
     actor(channel, inside_task(root, &ancestors(), is_named_lockgate))
 }
 
-/// The same for a process that Lockgate started by itself: whoever started Lockgate. Lockgate above this process is not a driver then.
+/// The actor who started Lockgate, for a process that Lockgate started itself: its Lockgate ancestor is not a driver.
 pub fn launcher_actor(root: &Root, channel: Channel) -> Actor {
     let above = ancestors();
     let above = match above.split_first() {
@@ -38,9 +38,9 @@ fn actor(channel: Channel, inside_task: Option<String>) -> Actor {
     Actor { credential, name, channel, terminal: has_terminal(), inside_task, uid: Some(uid) }
 }
 
-/// The task that this process runs inside of: by its environment, by the limit that everything started by a task has, or because a driver
-/// is among its ancestors, of this root or of another. A driver adopts what its tasks leave behind, so a double fork does not lead away from it. Where the ancestors cannot be
-/// seen, nobody can tell that this is not inside a task, and so it counts as inside.
+/// The task that this process belongs to, according to its environment, the resource limit that marks everything a task
+/// starts, or a driver of any root among its ancestors. A driver is the subreaper of its tasks, so a double fork does not
+/// escape from it. If the ancestors cannot be read, the process counts as part of a task.
 fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool) -> Option<String> {
     if let Some(task) = std::env::var_os(TASK_VARIABLE) {
         let phase = std::env::var("LOCKGATE_PHASE").map(|phase| phase + "/").unwrap_or_default();
@@ -63,7 +63,7 @@ fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool
     ancestors.iter().find(is_driver).map(|driver| format!("of process {}", driver.pid))
 }
 
-/// Whether a process is Lockgate: the same program as this one, or one of its name.
+/// Whether a process is Lockgate: the same program as this one, or one with that name.
 fn is_lockgate(pid: u32) -> bool {
     let same = |program| std::env::current_exe().is_ok_and(|ours| ours == program);
     std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(same) || is_named_lockgate(pid)
@@ -80,9 +80,10 @@ struct DriverFile {
     start_ticks: u64,
 }
 
-/// The processes that drive runs of this root. What cannot be read is an error: one that is overlooked would let its tasks pass for people.
+/// The processes that drive runs of this root. An unreadable driver file is an error: overlooking a driver would let its
+/// tasks pass for people.
 fn drivers(root: &Root) -> io::Result<Vec<DriverFile>> {
-    let folder = root.folder().join("drivers");
+    let folder = root.state_dir().join("drivers");
     let files = match std::fs::read_dir(&folder) {
         Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -91,7 +92,7 @@ fn drivers(root: &Root) -> io::Result<Vec<DriverFile>> {
     let mut drivers = Vec::new();
     for file in files {
         let path = file.map_err(|error| about(&folder, &error))?.path();
-        // A file gets this name once it is complete.
+        // A file gets this extension once it is complete.
         if path.extension().is_none_or(|extension| extension != "lock") {
             continue;
         }
@@ -101,7 +102,7 @@ fn drivers(root: &Root) -> io::Result<Vec<DriverFile>> {
                 Err(_) if !is_locked(&path) => {}
                 Err(error) => return Err(about(&path, &error.into())),
             },
-            // Its driver has just ended.
+            // The driver has just ended.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(about(&path, &error)),
         }
@@ -109,7 +110,7 @@ fn drivers(root: &Root) -> io::Result<Vec<DriverFile>> {
     Ok(drivers)
 }
 
-/// Whether a live process holds the lock of a driver file; without one the file is a leftover.
+/// Whether a live process holds the lock of a driver file; otherwise the file is stale.
 fn is_locked(path: &Path) -> bool {
     std::fs::File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
 }
@@ -118,19 +119,18 @@ fn about(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// The user of the operating system who started this process.
 struct User {
     uid: u32,
     name: String,
 }
 
 impl User {
-    /// The real user of this process. The environment is not asked: whoever starts a process writes its environment.
+    /// The real user of this process. The environment is not consulted, because the parent process controls it.
     fn of_this_process() -> Self {
         Self::of(rustix::process::getuid().as_raw())
     }
 
-    /// A user by number. The name comes from the system's list of users, which may also be a directory service.
+    /// A user by number. The name comes from the system's user database, which may be a directory service.
     fn of(uid: u32) -> Self {
         let known = nix::unistd::User::from_uid(nix::unistd::Uid::from_raw(uid)).ok().flatten();
         let name = known.map(|user| user.name).filter(|name| !name.is_empty());
@@ -147,7 +147,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::at(dir.path());
         assert!(drivers(&root).unwrap().is_empty());
-        let folder = root.folder().join("drivers");
+        let folder = root.state_dir().join("drivers");
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("one.lock"), r#"{"pid": 7, "host": "h", "start_ticks": 8}"#).unwrap();
         std::fs::write(folder.join("two.new"), "").unwrap();

@@ -1,4 +1,4 @@
-//! The files beside a workflow file, read from the disk and kept, so that they can be frozen with a run.
+//! The files included by a workflow file. They are read from disk and kept, so that they can be frozen with a run.
 
 use crate::agent::{Ability, AgentSources};
 use crate::config::Config;
@@ -12,10 +12,9 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-/// At most so many files are read.
 const MAX_FILES: usize = 1_000;
 
-/// The folder of a workflow file, and the folder above it.
+/// The directory of a workflow file, and its parent.
 #[derive(Debug)]
 pub struct IncludeFiles {
     name: Option<String>,
@@ -24,7 +23,6 @@ pub struct IncludeFiles {
 }
 
 impl IncludeFiles {
-    /// Those of a workflow file.
     pub fn of(path: &Path) -> Self {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = path.parent().map(Path::to_owned).unwrap_or_default();
@@ -33,7 +31,7 @@ impl IncludeFiles {
         Self { name, folders: std::iter::once(folder).chain(above).collect(), read: BTreeMap::new() }
     }
 
-    /// The files that were read, with their texts.
+    /// The files that were read, with their contents.
     pub fn into_read(self) -> BTreeMap<PathBuf, String> {
         self.read
     }
@@ -118,12 +116,13 @@ impl Includes for IncludeFiles {
 }
 
 impl IncludeFiles {
-    /// The settings of the project that the workflow file lies in.
+    /// The settings of the project that contains the workflow file.
     fn config(&self) -> Option<Config> {
         let root = self.folders.first().and_then(|folder| Root::find(folder))?;
         let read = Config::read(&root.config_file());
-        // A command that needs the settings reports what is wrong with them.
-        read.inspect_err(|error| tracing::debug!(%error, "the settings cannot be read; what depends on them is not checked")).ok()
+        // A command that needs the settings reports the error.
+        read.inspect_err(|error| tracing::debug!(%error, "the settings cannot be read; skipping the checks that depend on them"))
+            .ok()
     }
 }
 

@@ -2,25 +2,25 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`agent`] | coding agents: how their programs are called, and what their output says |
+//! | [`agent`] | coding agents: how to call their programs and read their output |
 //! | [`driver`] | the drive loop: outcomes, commits, effects |
-//! | [`runtime`] | what the loop needs of the outside; a simulation puts others in its place |
-//! | [`dry_run`] | runs in which stubs stand in for every process, and nothing is touched |
-//! | [`notifications`] | what happens to a run, as the few things that people are told |
+//! | [`runtime`] | the store, clock and effect performer that the loop depends on; a simulation replaces them |
+//! | [`dry_run`] | runs in which stubs replace every process and nothing is changed |
+//! | [`notifications`] | turns the events of a run into the few notifications that people receive |
 //! | [`outbox`] | delivering notices to people, off the commit path |
 //! | [`perform`] | performing each effect on this machine |
 //! | [`process`] | commands in their own sessions: locks, logs, limits, orphans |
 //! | [`script`] | JavaScript in worker processes |
 //! | [`files`] | the files that a run shows, reads and leaves behind |
-//! | [`auth_gate`] | missing logins: how they show, and what mends them |
-//! | [`projection`] | files for people that follow from a run: the state file of a pipeline |
-//! | [`git`], [`worktree`], [`commit`] | calling git; the worktrees of runs and tasks; committing what a task changed |
-//! | [`secret`] | secrets: where they come from, and keeping them out of sight |
-//! | [`load`], [`start`] | from the store to a run; from a workflow file to a new run |
-//! | [`verify`] | that everything stored follows from the histories |
-//! | [`identity`], [`refused_attempts`] | who is at the command line; attempts that were refused |
-//! | `spans` | the run, task, gate or hold that log events belong to |
-//! | [`root`], [`config`] | where a project's state lies; its settings |
+//! | [`auth_gate`] | missing logins: how to detect them and what fixes them |
+//! | [`projection`] | files that are generated from a run's state, such as the state file of a pipeline |
+//! | [`git`], [`worktree`], [`commit`] | calling git; the worktrees of runs and tasks; committing a task's changes |
+//! | [`secret`] | where secrets come from, and masking them in output |
+//! | [`load`], [`start`] | loading a run from the store; starting a run from a workflow file |
+//! | [`verify`] | checks that all stored data follows from the histories |
+//! | [`identity`], [`refused_attempts`] | who is at the command line; a record of refused attempts |
+//! | `spans` | tracing spans for runs, tasks, gates and holds |
+//! | [`root`], [`config`] | the project root and its state directory; its settings |
 
 pub mod agent;
 pub mod auth_gate;

@@ -1,4 +1,4 @@
-//! Reading a run from the store: its folded state and the commits after it.
+//! Loads a run from the store: its materialized state and the commits after it.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
@@ -14,43 +14,28 @@ use std::sync::Arc;
 /// Why a run could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The history cannot be read.
-    #[error("run {run}: {error}; `lockgate db verify {run}` says more")]
-    History {
-        /// The run.
-        run: RunId,
-        /// Why.
-        error: HistoryError,
-    },
-    /// A stored value is missing.
-    #[error("run {run}: its stored value {digest} is missing; `lockgate db verify {run}` says more")]
-    StoredValueMissing {
-        /// The run.
-        run: RunId,
-        /// The value.
-        digest: Digest,
-    },
+    #[error("run {run}: {error}; `lockgate db verify {run}` shows details")]
+    History { run: RunId, error: HistoryError },
+    #[error("run {run}: stored value {digest} is missing; `lockgate db verify {run}` shows details")]
+    StoredValueMissing { run: RunId, digest: Digest },
 }
 
-/// A run that was read, and how much had to be read for it.
+/// A loaded run, and how many bytes were read for it.
 pub struct LoadedRun {
-    /// The run.
     pub run: Run,
-    /// Bytes of its folded state; none when there is none.
+    /// Bytes of the materialized state; 0 if there was none.
     pub state_bytes: usize,
-    /// Bytes of the commits after it.
+    /// Bytes of the commits after the materialized state.
     pub tail: usize,
 }
 
-/// Reads a run.
 pub async fn load(store: &dyn Store, run: &RunId) -> Result<Run, LoadError> {
     Ok(load_with_sizes(store, run).await?.run)
 }
 
-/// Reads a run, and says how much had to be read for it.
+/// Loads a run and reports how many bytes were read for it.
 pub async fn load_with_sizes(store: &dyn Store, run: &RunId) -> Result<LoadedRun, LoadError> {
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let loaded = store.load(run).await?.ok_or_else(|| StoreError::NoRun(run.clone()))?;
@@ -58,7 +43,7 @@ pub async fn load_with_sizes(store: &dyn Store, run: &RunId) -> Result<LoadedRun
     let Some(materialized) = loaded.materialized else {
         return Ok(LoadedRun { run: replay(store, run, &loaded.commits).await?, state_bytes: 0, tail });
     };
-    // A folded state is only a shortcut: one that this release cannot read is passed over.
+    // The materialized state is only a cache: if this release cannot read it, replay the whole history.
     let Ok(mut state) = Run::from_bytes(&materialized.state) else {
         let all = store.commits(run, 0, usize::MAX).await?;
         let tail = all.iter().map(|commit| commit.payload.len()).sum();
@@ -72,7 +57,7 @@ pub async fn load_with_sizes(store: &dyn Store, run: &RunId) -> Result<LoadedRun
     Ok(LoadedRun { run: state, state_bytes: materialized.state.len(), tail })
 }
 
-/// A run from its first commit on.
+/// Replays a run from its first commit.
 async fn replay(store: &dyn Store, run: &RunId, commits: &[SealedCommit]) -> Result<Run, LoadError> {
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let (first, rest) = commits.split_first().ok_or(HistoryError::NoBeginning).map_err(history)?;
@@ -86,7 +71,7 @@ async fn replay(store: &dyn Store, run: &RunId, commits: &[SealedCommit]) -> Res
     Ok(state)
 }
 
-/// Brings a state up to what the store holds.
+/// Applies the commits that the store has beyond this state.
 pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadError> {
     let commits = store.commits(&state.id, state.version, usize::MAX).await?;
     for commit in &commits {
@@ -95,7 +80,7 @@ pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadEr
     Ok(!commits.is_empty())
 }
 
-/// Folds a commit into a state; a definition that was accepted in it is fetched first.
+/// Applies a commit to a state, fetching a newly accepted definition first.
 pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) -> Result<IndexRows, LoadError> {
     let run = state.id.clone();
     let mut applied = state.apply_commit(commit);
@@ -107,7 +92,7 @@ pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) ->
     applied.map_err(|error| LoadError::History { run, error })
 }
 
-/// The state that a run goes on from, where it was forked.
+/// The state that a forked run starts from.
 pub(crate) async fn base(
     store: &dyn Store,
     run: &RunId,

@@ -1,4 +1,4 @@
-//! Attempts to decide about a run that were refused: the first ones are events of the run, the others are counted.
+//! Refused attempts to decide about a run: the first ones are events of the run, the rest are only counted.
 
 use crate::driver::{DriveError, submit};
 use crate::load::load;
@@ -11,19 +11,19 @@ use lockgate_engine::run::state::REFUSED_ATTEMPTS_KEPT;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, Write};
 
-/// What became of the record of a refused attempt.
+/// How a refused attempt was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalRecord {
-    /// It is an event of the run, and this is its number.
+    /// As an event of the run, with this number.
     AsEvent(u32),
-    /// It was counted with this number, without an event.
+    /// Counted with this number, without an event.
     Counted(u32),
-    /// It was neither: so many are recorded already, and they cannot be counted here.
+    /// Neither: the run already records the maximum number of events, and the counter cannot be written.
     NotCounted,
 }
 
-/// Records a refused attempt in the history of a run. After the first hundred most of them are not events, so that the history cannot
-/// say how many there were: their number is kept in the run's folder.
+/// Records a refused attempt in the history of a run. After the first hundred, most attempts are only counted, in a file in
+/// the run's directory, so that the history stays bounded.
 pub async fn record(
     runtime: &Runtime,
     root: &Root,
@@ -35,13 +35,13 @@ pub async fn record(
     let number = if known < REFUSED_ATTEMPTS_KEPT { Ok(known + 1) } else { count(root, run, known) };
     let Ok(number) = number else { return Ok(RefusalRecord::NotCounted) };
     let refused = RefusedAttempt { number, ..refused };
-    // Recording decides nothing, so the strict rule does for every project.
+    // Recording decides nothing, so the strictest terminal rule is safe for every project.
     let caller = Caller::new(actor, TerminalRule::Required);
     let now = submit(runtime, run, caller, CommandKind::RecordRefusal(refused)).await?;
     Ok(if now.refused_attempts > known { RefusalRecord::AsEvent(now.refused_attempts) } else { RefusalRecord::Counted(number) })
 }
 
-/// The number of this attempt: one more than the last one that was counted or recorded.
+/// The number of this attempt: one more than the last one counted or recorded.
 fn count(root: &Root, run: &RunId, known: u32) -> io::Result<u32> {
     let path = root.run_dir(run).join("refused");
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;

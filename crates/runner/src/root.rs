@@ -1,4 +1,4 @@
-//! The root of a project: the folder that holds `.lockgate/`, where all state lies, and the names of the files in it.
+//! The project root: the directory that contains `.lockgate/`, and the paths of all state files in it.
 
 use crate::files::{RunDirs, write_atomically};
 use lockgate_engine::digest::Digest;
@@ -7,172 +7,152 @@ use lockgate_engine::run::outbox::NoticeId;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(crate) const FOLDER: &str = ".lockgate";
+pub(crate) const STATE_DIR: &str = ".lockgate";
 
-/// State is never committed by accident; the settings may be.
+/// Never commit state by accident; the settings may be committed.
 const IGNORED: &str = "*\n!.gitignore\n!config.yaml\n";
 
-/// How long the readable part of a file name made from an id may be.
+/// The maximum length of the readable part of a file name that is derived from an id.
 const READABLE: usize = 40;
 
-/// The folder that holds `.lockgate/`.
+/// The directory that contains `.lockgate/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     dir: PathBuf,
-    /// Where the state lies, when that is not in the folder itself.
+    /// The state directory, if it is not in the project directory.
     state: Option<PathBuf>,
 }
 
-/// A task or gate that is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// A task.
     Task(&'a TaskKey),
-    /// A gate of an execution of a phase.
+    /// A gate of a phase execution.
     Gate {
-        /// The phase.
         phase: &'a PhaseId,
-        /// Its execution.
         iteration: u32,
-        /// The gate.
         gate: &'a GateId,
     },
 }
 
-/// Why the folder for the state cannot be used.
+/// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// The root itself is not a folder.
-    #[error("{} is not a folder that exists; name one with --root", path.display())]
-    RootNotFound {
-        /// The root.
-        path: PathBuf,
-    },
-    /// Something else stands where a folder is needed.
-    #[error("{} is not a folder, and Lockgate keeps its state there; move it away", path.display())]
-    PathOccupied {
-        /// What is in the way.
-        path: PathBuf,
-    },
-    /// The folder cannot be made or written.
-    #[error("{} cannot be written: {source}; Lockgate keeps its state there: make the folder writable, or choose another with --root", path.display())]
-    Unwritable {
-        /// What could not be written.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("{} is not an existing directory; choose one with --root", path.display())]
+    RootNotFound { path: PathBuf },
+    /// Something other than a directory occupies the path.
+    #[error("{} is not a directory, but Lockgate keeps its state there; move it away", path.display())]
+    PathOccupied { path: PathBuf },
+    #[error("{} cannot be written: {source}; Lockgate keeps its state there: make the directory writable, or choose another with --root", path.display())]
+    Unwritable { path: PathBuf, source: io::Error },
 }
 
 impl Root {
-    /// The nearest root at or above a folder.
+    /// The nearest root at or above `start`.
     pub fn find(start: &Path) -> Option<Self> {
-        // The real path: above `a/b/..` lies `a`'s parent, not `a/b`.
+        // Use the real path: the parent of `a/b/..` is the parent of `a`, not `a/b`.
         let start = real(start);
-        start.ancestors().find(|dir| dir.join(FOLDER).is_dir()).map(|dir| Self { dir: dir.to_path_buf(), state: None })
+        start.ancestors().find(|dir| dir.join(STATE_DIR).is_dir()).map(|dir| Self { dir: dir.to_path_buf(), state: None })
     }
 
-    /// The root at this folder, whether or not anything is there yet.
+    /// The root at this directory, whether or not it has been initialized.
     pub fn at(dir: &Path) -> Self {
         Self { dir: real(dir), state: None }
     }
 
-    /// The same project, with its state in another folder: nothing of the project is touched.
+    /// The same project with its state elsewhere, so that the project directory is not touched.
     pub fn with_state(self, folder: PathBuf) -> Self {
         Self { state: Some(folder), ..self }
     }
 
-    /// Makes `.lockgate/` with its `.gitignore`, where they are missing.
+    /// Creates `.lockgate/` and its `.gitignore` if they are missing.
     pub fn prepare(&self) -> Result<(), RootError> {
         if !self.dir.is_dir() {
             return Err(RootError::RootNotFound { path: self.dir.clone() });
         }
-        let unwritable = |source| RootError::Unwritable { path: self.folder(), source };
-        if !self.folder().is_dir() {
-            create_dir(&self.folder())?;
-            // What is kept in a folder lasts no longer than the folder's own name.
+        let unwritable = |source| RootError::Unwritable { path: self.state_dir(), source };
+        if !self.state_dir().is_dir() {
+            create_dir(&self.state_dir())?;
+            // A new directory is durable only once its parent has been synced.
             std::fs::File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(unwritable)?;
         }
-        let ignore = self.folder().join(".gitignore");
+        let ignore = self.state_dir().join(".gitignore");
         if ignore.symlink_metadata().is_err() {
             write_atomically(&ignore, IGNORED.as_bytes()).map_err(unwritable)?;
         }
         Ok(())
     }
 
-    /// Makes the folders of a run: for logs, locks and outputs.
+    /// Creates the directories of a run for logs, locks and outputs.
     pub fn prepare_run(&self, run: &RunId) -> Result<(), RootError> {
         let folder = self.run_dir(run);
         [folder.join("logs"), folder.join("locks"), folder.join("out")].iter().try_for_each(|folder| create_dir(folder))
     }
 
-    /// The project's folder.
+    /// The project directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where all state lies.
-    pub fn folder(&self) -> PathBuf {
-        self.state.clone().unwrap_or_else(|| self.dir.join(FOLDER))
+    /// The state directory.
+    pub fn state_dir(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| self.dir.join(STATE_DIR))
     }
 
-    /// The settings.
     pub fn config_file(&self) -> PathBuf {
-        self.folder().join("config.yaml")
+        self.state_dir().join("config.yaml")
     }
 
-    /// The database.
     pub fn database_file(&self) -> PathBuf {
-        self.folder().join("lockgate.db")
+        self.state_dir().join("lockgate.db")
     }
 
-    /// What belongs to one run.
+    /// The directory of one run.
     pub fn run_dir(&self, run: &RunId) -> PathBuf {
-        self.folder().join("runs").join(file_name(run.as_str()))
+        self.state_dir().join("runs").join(file_name(run.as_str()))
     }
 
-    /// What an attempt of a task or gate printed.
+    /// The log of one attempt of a task or gate.
     pub fn log_file(&self, run: &RunId, step: Step<'_>, attempt: u32) -> PathBuf {
         self.run_dir(run).join("logs").join(format!("{}.{attempt}.log", step.file_name()))
     }
 
-    /// What an attempt of a task or gate holds locked while it lives.
+    /// The lock file that an attempt of a task or gate holds while it is alive.
     pub fn lock_file(&self, run: &RunId, step: Step<'_>, attempt: u32) -> PathBuf {
         self.run_dir(run).join("locks").join(format!("{}.{attempt}.lock", step.file_name()))
     }
 
-    /// What the command that delivers a notice holds locked. It lies outside of the run's folder: taking a run over ends what its tasks left
-    /// running, and another process may be delivering the notice.
+    /// The lock file of a command that delivers a notice. It is outside the run's directory because taking over a run stops
+    /// everything that its tasks left running, while another process may still be delivering the notice.
     pub fn notice_lock(&self, notice: &NoticeId) -> PathBuf {
-        self.folder().join("notices").join(format!("{}.{}.lock", file_name(notice.run.as_str()), notice.seq))
+        self.state_dir().join("notices").join(format!("{}.{}.lock", file_name(notice.run.as_str()), notice.seq))
     }
 
-    /// What git holds locked while it creates a worktree of a run.
+    /// The lock file that git holds while it creates a worktree of a run.
     pub fn worktree_lock(&self, run: &RunId, name: &str) -> PathBuf {
         self.run_dir(run).join("locks").join(format!("worktree.{}.lock", file_name(name)))
     }
 
-    /// What git holds locked while it commits what a task changed.
+    /// The lock file that git holds while it commits a task's changes.
     pub fn commit_lock(&self, run: &RunId, name: &str) -> PathBuf {
         self.run_dir(run).join("locks").join(format!("commit.{}.lock", file_name(name)))
     }
 
-    /// Where temporary files lie while that is done.
+    /// Temporary files of a commit.
     pub fn commit_dir(&self, run: &RunId, name: &str) -> PathBuf {
         self.run_dir(run).join("commit").join(file_name(name))
     }
 
-    /// What git holds locked while it looks at what changed for a question of a run.
+    /// The lock file that git holds while it computes a diff for a question of a run.
     pub fn diff_lock(&self, run: &RunId, name: &str) -> PathBuf {
         self.run_dir(run).join("locks").join(format!("diff.{}.lock", file_name(name)))
     }
 
-    /// Where git objects lie that only the changes of a run need, and temporary files while one is looked at.
-    pub fn diff_folder(&self, run: &RunId) -> PathBuf {
+    /// Git objects that only the diffs of a run need, and temporary files.
+    pub fn diff_dir(&self, run: &RunId) -> PathBuf {
         self.run_dir(run).join("diff")
     }
 
-    /// The locks that attempts of a run hold, or held when Lockgate was killed.
+    /// The lock files of a run's attempts, including those left behind by a killed driver.
     pub fn lock_files(&self, run: &RunId) -> Vec<PathBuf> {
         let Ok(entries) = std::fs::read_dir(self.run_dir(run).join("locks")) else { return Vec::new() };
         entries
@@ -182,12 +162,12 @@ impl Root {
             .collect()
     }
 
-    /// Where the outputs of a run go unless its workflow says otherwise, relative to the root.
+    /// The default output directory of a run, relative to the root.
     pub fn default_output_dir(&self, run: &RunId) -> String {
-        format!("{FOLDER}/runs/{}/out", file_name(run.as_str()))
+        format!("{STATE_DIR}/runs/{}/out", file_name(run.as_str()))
     }
 
-    /// Where the files of a run may lie.
+    /// The directories that a run's files may be in.
     pub fn run_dirs(&self, output_dir: &str, feature: Option<&str>) -> RunDirs {
         RunDirs { root: self.dir.clone(), output_dir: PathBuf::from(output_dir), feature: feature.map(str::to_owned) }
     }
@@ -202,7 +182,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The execution of its phase, counted from 1.
+    /// The iteration of its phase, counted from 1.
     pub fn iteration(self) -> u32 {
         match self {
             Self::Task(key) => key.iteration,
@@ -210,7 +190,6 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The task, where it is one.
     pub fn task(self) -> Option<&'a TaskKey> {
         match self {
             Self::Task(key) => Some(key),
@@ -218,7 +197,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Different for every different step; dots stand only between the parts.
+    /// Unique for every step; a dot only separates the parts.
     fn file_name(&self) -> String {
         match self {
             Self::Task(TaskKey { phase, iteration, task, item }) => {
@@ -232,8 +211,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// An id as part of a file name: itself where that is safe everywhere, else its readable part with a digest, so that two
-/// ids that differ only in what was lost (case, punctuation, a long end) stay apart.
+/// An id as part of a file name: unchanged if it is safe on every file system, otherwise its readable part plus a digest, so
+/// that ids that differ only in case, punctuation or a long suffix stay distinct.
 fn file_name(id: &str) -> String {
     let plain = |character: char| matches!(character, 'a'..='z' | '0'..='9' | '-' | '_');
     if !id.is_empty() && id.len() <= READABLE && id.chars().all(plain) {
@@ -245,7 +224,7 @@ fn file_name(id: &str) -> String {
     format!("{readable}~{}", &digest[..16])
 }
 
-/// The path without links and dots where it can be had.
+/// The canonical path, if it can be resolved.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_path_buf())
 }
@@ -274,12 +253,12 @@ mod tests {
         let top = folder.path().canonicalize().unwrap();
         let deep = top.join("a/b/c");
         std::fs::create_dir_all(&deep).unwrap();
-        std::fs::write(top.join("a/b/.lockgate"), "a file of that name is not it").unwrap();
+        std::fs::write(top.join("a/b/.lockgate"), "a file of that name does not count").unwrap();
         Root::at(&top).prepare().unwrap();
         assert_eq!(Root::find(&deep), Some(Root::at(&top)));
         Root::at(&deep).prepare().unwrap();
         assert_eq!(Root::find(&deep), Some(Root::at(&deep)));
-        assert_eq!(Root::find(&deep.join("..")), Some(Root::at(&top)), "what lies below is not above");
+        assert_eq!(Root::find(&deep.join("..")), Some(Root::at(&top)), "a child is not an ancestor");
         assert_eq!(Root::find(&top.join("a")).map(|root| root.dir().to_path_buf()), Some(top));
     }
 
@@ -287,9 +266,9 @@ mod tests {
     fn preparing_keeps_state_out_of_git_and_is_idempotent() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        assert!(!root.folder().exists(), "naming a root makes nothing");
+        assert!(!root.state_dir().exists(), "naming a root creates nothing");
         root.prepare().unwrap();
-        let ignore = root.folder().join(".gitignore");
+        let ignore = root.state_dir().join(".gitignore");
         assert_eq!(std::fs::read_to_string(&ignore).unwrap(), "*\n!.gitignore\n!config.yaml\n");
         std::fs::write(&ignore, "mine").unwrap();
         root.prepare().unwrap();
@@ -300,11 +279,11 @@ mod tests {
     fn a_file_that_occupies_the_path_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        std::fs::write(root.folder(), "").unwrap();
+        std::fs::write(root.state_dir(), "").unwrap();
         let error = root.prepare().unwrap_err();
-        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.folder()), "{error}");
-        std::fs::remove_file(root.folder()).unwrap();
-        std::os::unix::fs::symlink("nowhere", root.folder()).unwrap();
+        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.state_dir()), "{error}");
+        std::fs::remove_file(root.state_dir()).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.state_dir()).unwrap();
         assert!(matches!(root.prepare(), Err(RootError::PathOccupied { .. })));
         let error = Root::at(&folder.path().join("missing")).prepare().unwrap_err();
         assert!(matches!(&error, RootError::RootNotFound { .. }) && error.to_string().contains("--root"), "{error}");
@@ -315,15 +294,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         root.prepare().unwrap();
-        std::fs::write(root.folder().join("runs"), "").unwrap();
+        std::fs::write(root.state_dir().join("runs"), "").unwrap();
         let error = root.prepare_run(&RunId::new("abcdefgh")).unwrap_err();
-        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.folder().join("runs")), "{error}");
+        assert!(matches!(&error, RootError::PathOccupied { path } if *path == root.state_dir().join("runs")), "{error}");
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_read_only_state_directory_is_reported_with_help() {
-        // Nobody makes folders there, not even who may do everything.
+        // No one can create directories there, not even root.
         let error = Root::at(Path::new("/proc")).prepare().unwrap_err();
         assert!(matches!(&error, RootError::Unwritable { .. }) && error.to_string().contains("--root"), "{error}");
     }

@@ -1,5 +1,4 @@
-//! What a driver needs of the outside: a store, a clock, randomness, and somebody who performs effects.
-//! A simulation puts others in their place.
+//! Everything a driver needs from outside: a store, a clock, randomness and an effect performer. A simulation replaces them.
 
 use crate::commit::CommitError;
 use crate::outbox::Courier;
@@ -14,68 +13,61 @@ use lockgate_store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The outside, as a driver sees it.
 #[derive(Clone)]
 pub struct Runtime {
-    /// Where facts are kept.
     pub store: Arc<dyn Store>,
-    /// Who performs effects.
     pub perform: Arc<dyn Perform>,
-    /// What time it is, and random bytes.
+    /// Time and randomness.
     pub clock: Arc<dyn Clock>,
 }
 
-/// Time and randomness.
 pub trait Clock: Send + Sync {
-    /// What time it is.
     fn now(&self) -> Timestamp;
-    /// Ends when the wall clock shows that moment, or when `longest` has passed by a clock that cannot be set, whichever comes first.
+    /// Resolves when the wall clock reaches `due`, or when `longest` has elapsed on the monotonic clock, whichever comes
+    /// first.
     fn sleep_until(&self, due: Timestamp, longest: Option<Duration>) -> BoxFuture<'static, ()>;
-    /// Random bytes from which ids are made.
+    /// Random bytes for generating ids.
     fn seed(&self) -> [u8; 16];
 }
 
-/// Performs effects.
 pub trait Perform: Send + Sync {
-    /// Begins an effect. What it needs of the run is taken now; the future ends with what came of it.
-    /// When `stop` is asked, whatever was started is ended before the future does.
+    /// Starts an effect. It reads what it needs from `run` now; the future resolves to the outcome. After `stop` is
+    /// requested, the future resolves only once everything it started has ended.
     fn start(&self, run: &Run, effect: &Effect, stop: Stop) -> BoxFuture<'static, Performed>;
 
-    /// The files for people that follow from a run; there are none by default.
+    /// The generated files of a run; none by default.
     fn project(&self, _run: &Run) -> Option<StateFile> {
         None
     }
 
-    /// Delivers the notices that commits bring; by default there are none.
+    /// Delivers the notices of commits; none by default.
     fn courier(&self) -> Option<&Arc<Courier>> {
         None
     }
 
-    /// Ends what a driver that died left behind of a run's tasks, before anybody drives it again.
+    /// Stops processes of a run's tasks that a dead driver left behind, before the run is driven again.
     fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), OrphanError>>;
 }
 
-/// Why what a dead driver left behind was not ended.
+/// Why the orphans of a dead driver were not stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum OrphanError {
-    /// This process is one of those that would have to end.
+    /// This process is one of the orphans.
     #[error("this process was started by an interrupted attempt that `resume` has to end; resume the run from another terminal")]
     Inside,
-    /// The system refused.
     #[error(transparent)]
     Processes(#[from] std::io::Error),
-    /// A commit that was cut off cannot be repaired.
+    /// An interrupted git commit cannot be repaired.
     #[error(transparent)]
     Commits(#[from] CommitError),
-    /// The thread that ends them did not come to its end.
     #[error(transparent)]
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// What came of an effect.
+/// The outcome of an effect.
 #[derive(Clone, Debug)]
 pub struct Performed {
-    /// The command that tells the engine.
+    /// The command that reports the outcome to the engine.
     pub command: CommandKind,
     /// Values that the command refers to.
     pub values: Vec<(Digest, Vec<u8>)>,
@@ -89,15 +81,15 @@ impl From<CommandKind> for Performed {
 
 pub use crate::process::Stop;
 
-/// How long the clock is not looked at.
+/// The wall clock is checked at least this often.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// Both clocks are watched: the monotonic one stands still while the machine is suspended, and the one on the wall may be set.
-/// In short pieces, because neither a suspension nor a set clock wakes a sleeper.
+/// Watches both clocks: the monotonic one stops during suspend, and the wall clock may be set. It sleeps in short intervals
+/// because neither a resume nor a clock change wakes a sleeping task.
 async fn sleep_until(due: Timestamp, longest: Option<Duration>, wall: impl Fn() -> Timestamp) {
     let now = wall();
     let started = tokio::time::Instant::now();
-    // A clock that was set back before the sleep began must not lengthen it, nor one that is set back during it.
+    // A clock that is set back before or during the sleep must not extend it.
     let longest = longest.map(|longest| longest.min(due.since(now)));
     loop {
         let by_wall = due.since(wall());
@@ -109,7 +101,7 @@ async fn sleep_until(due: Timestamp, longest: Option<Duration>, wall: impl Fn() 
     }
 }
 
-/// The clock and the randomness of this machine.
+/// The system clock and its randomness.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -135,7 +127,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// A wall clock that goes with the runtime's clock, and is set by so many seconds half a minute later.
+    /// A wall clock that follows the runtime's clock and is set forward by `seconds` after half a minute.
     fn wall_set_by(seconds: i64) -> impl Fn() -> Timestamp {
         let (started, set) = (Instant::now(), AtomicI64::new(0));
         move || {

@@ -1,4 +1,4 @@
-//! Secrets: where their values come from, and how they are kept out of everything that is written down or shown.
+//! Secrets: where their values come from, and keeping them out of everything that is stored or shown.
 
 mod encodings;
 mod escapes;
@@ -14,17 +14,15 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// The longest value that a secret may have, in bytes.
 const LONGEST: usize = 64 * 1024;
-/// How long a command that gives a secret may take.
+/// How long a command that prints a secret may take.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A value that only the tasks which name it may see. Its `Debug` form never shows the value.
+/// A value that only the tasks that list it may see. Its `Debug` form never shows the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// What workflows call it, and the environment variable that tasks get it in.
+    /// Its name in workflows, and the environment variable in which tasks receive it.
     pub name: String,
-    /// The value itself.
     pub value: String,
 }
 
@@ -34,52 +32,26 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a secret has no value. No variant ever holds a part of the value.
+/// Why a secret has no value. No variant ever contains a part of the value.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The environment variable is not there.
     #[error(
         "secret {name:?}: the environment variable {variable:?} is not set; set it before starting Lockgate, \
          or give the secret a `command` under `secrets` in the workflow"
     )]
-    NotSet {
-        /// The secret.
-        name: String,
-        /// The variable.
-        variable: String,
-    },
-    /// There is a value, but it is empty.
-    #[error("secret {name:?}: the value from {from} is empty; give it a value, or take the secret off the tasks that name it")]
-    Empty {
-        /// The secret.
-        name: String,
-        /// Where the value came from.
-        from: String,
-    },
-    /// The value is no text, or holds a zero byte, so that no environment variable can carry it.
+    NotSet { name: String, variable: String },
+    #[error("secret {name:?}: the value from {from} is empty; set a value, or remove the secret from the tasks that list it")]
+    Empty { name: String, from: String },
+    /// The value is not text or contains a NUL, so that no environment variable can hold it.
     #[error("secret {name:?}: the value from {from} is not plain UTF-8 text; encode it, for example as base64")]
-    NotText {
-        /// The secret.
-        name: String,
-        /// Where the value came from.
-        from: String,
-    },
-    /// The value is too long.
+    NotText { name: String, from: String },
     #[error(
         "secret {name:?}: the value from {from} is longer than {LONGEST} bytes; put it in a file and keep the path secret instead"
     )]
-    TooLong {
-        /// The secret.
-        name: String,
-        /// Where the value came from.
-        from: String,
-    },
-    /// The command for it failed.
+    TooLong { name: String, from: String },
     #[error("secret {name:?}: the command {command:?} {problem}; run it by hand to see what it needs")]
     CommandFailed {
-        /// The secret.
         name: String,
-        /// The command.
         command: String,
         /// What happened.
         problem: String,
@@ -87,8 +59,8 @@ pub enum SecretError {
 }
 
 impl Secret {
-    /// Finds the value of a secret; without a source it is the environment variable of that name.
-    /// Commands run in `dir`, and may use the terminal: they belong to the person who starts Lockgate, not to a task.
+    /// Resolves a secret; without a source it is the environment variable of that name. Commands run in `dir` and may use the
+    /// terminal: they belong to the person who starts Lockgate, not to a task.
     pub async fn resolve(name: &str, source: Option<&SecretSource>, dir: &Path) -> Result<Self, SecretError> {
         match source {
             None => Self::from_variable(name, name),

@@ -1,7 +1,7 @@
 //! The spans that log events belong to: the run, and the task, gate or hold in it.
 //!
-//! They carry ids, addresses and counts only. Prompts, commands, values and output may hold secrets and are never logged.
-//! Spans exist at every level, so that even a lone error is logged with its run; without a subscriber none is created.
+//! Spans carry only ids, addresses and counts. Prompts, commands, values and output may hold secrets and are never logged.
+//! Spans are enabled at every level so that even a single error names its run; without a subscriber none is created.
 
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
@@ -9,12 +9,11 @@ use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::FailureKind;
 use tracing::{Span, error_span};
 
-/// The span of a run. It never has a parent, so that a line names the run once, whoever is logging.
+/// The span of a run. It has no parent, so that a log line names the run only once.
 pub(crate) fn run(id: &RunId) -> Span {
     error_span!(parent: None, "run", %id)
 }
 
-/// The span of an effect of a run.
 pub(crate) fn effect(run: &Span, effect: &Effect) -> Span {
     match effect {
         Effect::Task { key, attempt } => error_span!(parent: run, "task", address = %key.address(), attempt),
@@ -34,7 +33,7 @@ pub(crate) fn effect(run: &Span, effect: &Effect) -> Span {
     }
 }
 
-/// The span of a command about a run: that of the hold which it answers, or of the run.
+/// The span of a command about a run: the hold that it answers, or the run.
 pub(crate) fn command(id: &RunId, kind: &CommandKind) -> Span {
     let run = run(id);
     match kind {
@@ -67,7 +66,7 @@ pub(crate) fn command(id: &RunId, kind: &CommandKind) -> Span {
     }
 }
 
-/// How an effect ended, in a word, and what kind of failure that was.
+/// How an effect ended, as one word, and the kind of failure if it failed.
 pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>) {
     match kind {
         CommandKind::TaskEnded { outcome, .. } => match outcome {
@@ -87,7 +86,7 @@ pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>)
         },
         CommandKind::AgentQueryAnswered { text: Err(failure), .. } => ("failed", Some(failure.kind)),
         CommandKind::Finalized { made: Err(_) } => ("failed", None),
-        // It was no longer wanted.
+        // The effect was no longer wanted.
         CommandKind::Advance => ("stopped", None),
         CommandKind::AgentQueryAnswered { text: Ok(_), .. }
         | CommandKind::Finalized { made: Ok(_) }

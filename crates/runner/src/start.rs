@@ -1,4 +1,4 @@
-//! From a workflow file to the beginning of a run: read, check, freeze.
+//! Starts a run from a workflow file: read, check, freeze.
 
 use crate::includes::IncludeFiles;
 use crate::root::{self, Root};
@@ -20,36 +20,30 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// So many plans of a folder are read.
+/// The maximum number of plans read from a directory.
 const MAX_PLANS: usize = 500;
 
-/// A workflow file that was read.
 pub struct WorkflowFile {
-    /// Where it lies.
     pub path: PathBuf,
-    /// The kind of file that it was taken for, by its content.
+    /// The detected file format.
     pub format: Format,
-    /// Its text.
     pub source: String,
-    /// What it says, unless it has errors.
+    /// The parsed workflow; `None` if the file has errors.
     pub workflow: Option<Workflow>,
-    /// What is wrong with it.
     pub problems: Vec<Problem>,
-    /// The files beside it that belong to it, with their texts.
+    /// Included files with their contents.
     pub includes: BTreeMap<PathBuf, String>,
-    /// Plans of a directory that are done and so are not part of it.
+    /// Names of completed plans in a directory, which are not part of the workflow.
     pub skipped: Vec<String>,
 }
 
-/// Which plans of a directory run although they are done: their summary exists.
+/// Which completed plans of a directory (those with a summary) are included.
 #[derive(Clone, Debug, Default)]
 pub enum DonePlans {
-    /// None of them.
     #[default]
     Skip,
-    /// All of them.
     Include,
-    /// These, by the names of their files: a run that started with them keeps them.
+    /// Only these file names: a run keeps the plans it started with.
     Keep(Vec<String>),
 }
 
@@ -66,42 +60,20 @@ impl DonePlans {
 /// Why a file could not be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkflowFileError {
-    /// The operating system says no.
     #[error("{} cannot be read: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It is a folder.
-    #[error("{} cannot be read: it is a folder; name the workflow file in it", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// All plans in it are done.
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("{} cannot be read: it is a directory; name the workflow file in it", path.display())]
+    Folder { path: PathBuf },
     #[error("{}", all_done(path, *.count))]
     AllDone {
-        /// The directory.
         path: PathBuf,
         /// How many there are.
         count: usize,
     },
-    /// It is larger than any workflow.
     #[error("{} has {bytes} bytes, and a workflow file may have {MAX_BYTES}", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// It is no text.
+    TooLarge { path: PathBuf, bytes: u64 },
     #[error("{} is not UTF-8 text", path.display())]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
 }
 
 fn all_done(path: &Path, count: usize) -> String {
@@ -111,7 +83,7 @@ fn all_done(path: &Path, count: usize) -> String {
     }
 }
 
-/// Reads a text that is no longer than a workflow file may be.
+/// Reads a text file, up to the size limit of a workflow file.
 pub fn read_text(path: &Path) -> Result<String, WorkflowFileError> {
     let unreadable = |source| WorkflowFileError::Unreadable { path: path.to_owned(), source };
     let file = std::fs::File::open(path).map_err(unreadable)?;
@@ -128,19 +100,19 @@ pub fn read_text(path: &Path) -> Result<String, WorkflowFileError> {
     String::from_utf8(text).map_err(|_| WorkflowFileError::NotText { path: path.to_owned() })
 }
 
-/// Reads and checks a workflow file of any kind, or the plans of a folder.
+/// Reads and checks a workflow file in any format, or a directory of plans.
 pub fn read_workflow(path: &Path) -> Result<WorkflowFile, WorkflowFileError> {
     read_workflow_with(path, &DonePlans::Skip)
 }
 
-/// The same, with a choice of the plans of a directory that are done.
+/// Like [`read_workflow`], with a choice of completed plans to include.
 pub fn read_workflow_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile, WorkflowFileError> {
     if path.is_dir() {
         return read_plans(path, done);
     }
     let source = read_text(path)?;
     let mut include_files = IncludeFiles::of(path);
-    // Nothing in it tells what it is to be.
+    // An empty file has no content to detect its format from.
     let is_plan_to_be = source.trim().is_empty() && path.extension().is_some_and(|extension| extension == "md");
     let ReadFile { format, read } = match is_plan_to_be {
         true => ReadFile { format: Format::Plan, read: plan::workflow::read_workflow(&source) },
@@ -151,7 +123,7 @@ pub fn read_workflow_with(path: &Path, done: &DonePlans) -> Result<WorkflowFile,
     Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, includes, skipped })
 }
 
-/// Reads and checks the plans of a folder; other files there are passed over.
+/// Reads and checks the plans in a directory; other files are ignored.
 fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, WorkflowFileError> {
     let unreadable = |source| WorkflowFileError::Unreadable { path: folder.to_owned(), source };
     let mut found: Vec<(String, String)> = Vec::new();
@@ -162,7 +134,7 @@ fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, WorkflowF
             continue;
         }
         let text = read_text(&path)?;
-        // Summaries of plans begin like plans, and have no tasks.
+        // Plan summaries have the same frontmatter as plans, but no tasks.
         let has_tasks = || text.lines().any(|line| line.trim_start().starts_with("<task"));
         if file_format::detect(&text) == Format::Plan && (has_tasks() || name.ends_with("PLAN.md")) {
             found.push((name.to_owned(), text));
@@ -185,51 +157,45 @@ fn read_plans(folder: &Path, done: &DonePlans) -> Result<WorkflowFile, WorkflowF
     let name = absolute.file_name().map_or_else(|| "plans".to_owned(), |name| name.to_string_lossy().into_owned());
     let read = read_directory(&name, &texts);
     found.retain(|(name, _)| !skipped.contains(name));
-    // The folder itself stands for which plans there are.
+    // The list of file names is the source text, so that adding or removing a plan counts as a change.
     let source = found.iter().fold(String::new(), |names, (name, _)| names + name + "\n");
     let includes = found.into_iter().map(|(name, text)| (folder.join(name), text)).collect();
     let (path, format) = (folder.to_owned(), Format::Plan);
     Ok(WorkflowFile { path, format, source, workflow: read.workflow, problems: read.problems, includes, skipped })
 }
 
-/// What a run begins with, beside its workflow.
+/// Options of a new run.
 #[derive(Clone, Debug, Default)]
 pub struct StartOptions {
-    /// What it is about.
     pub feature: Option<String>,
     /// Flags, with or without their dashes.
     pub flags: Vec<String>,
-    /// Values that go before those of the workflow.
+    /// Values that override the workflow's `vars`.
     pub vars: BTreeMap<String, Value>,
-    /// Answers in advance.
+    /// Preset answers.
     pub presets: Vec<PresetAnswer>,
-    /// Whether it is left to whichever process drives in the background.
+    /// Whether the run is left to a background process.
     pub detached: bool,
-    /// The command of the agent that works whatever else is configured.
+    /// An agent command that overrides all other agent settings.
     pub agent: Option<String>,
 }
 
-/// A run that is ready to begin.
+/// A run that is ready to be created.
 pub struct Prepared {
-    /// How it begins.
     pub create: Create,
-    /// Its definition.
     pub workflow: Arc<Workflow>,
-    /// Values that its first events refer to.
+    /// Values that the first events refer to.
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
-/// Why a run cannot have the output directory that its workflow names.
+/// Why the output directory that a workflow names cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputDirError {
-    /// The template cannot be filled in.
     #[error("output_dir cannot be filled in: {0}")]
     Template(#[from] TemplateError),
-    /// It is the root, or outside of it.
-    #[error("output_dir {0:?} must be a folder under the root, and not the root itself")]
+    #[error("output_dir {0:?} must be a directory inside the root, not the root itself")]
     Outside(String),
-    /// It is where Lockgate keeps its state.
-    #[error("output_dir {0:?} lies in {folder}, where Lockgate keeps its state; choose another folder", folder = root::FOLDER)]
+    #[error("output_dir {0:?} is inside {dir}, where Lockgate keeps its state; choose another directory", dir = root::STATE_DIR)]
     InState(String),
 }
 
@@ -245,22 +211,21 @@ pub fn prepare(
     Frozen::new(root, file, workflow).prepare(root, driver, seed, start_options)
 }
 
-/// A workflow that many runs can begin with.
+/// A frozen workflow, from which any number of runs can be created.
 #[derive(Clone)]
 pub struct Frozen {
     workflow: Arc<Workflow>,
     vars: BTreeMap<String, Value>,
     files: Vec<FrozenFile>,
     definition: Digest,
-    /// The definition, and the texts of the files.
+    /// The definition and the contents of its files.
     values: Vec<(Digest, Vec<u8>)>,
 }
 
 impl Frozen {
-    /// Freezes a workflow as it is now.
     pub fn new(root: &Root, file: &WorkflowFile, workflow: Workflow) -> Self {
         let mut workflow = workflow;
-        // The values of a run are in its first event, those of the workflow among them.
+        // The `vars` are recorded in the first event of a run, not in the definition.
         let vars = std::mem::take(&mut workflow.vars);
         let bytes = workflow.to_bytes();
         let definition = Digest::of(&bytes);
@@ -275,22 +240,21 @@ impl Frozen {
         Self { workflow: Arc::new(workflow), vars, files, definition, values }
     }
 
-    /// The definition that was frozen.
     pub fn workflow(&self) -> &Arc<Workflow> {
         &self.workflow
     }
 
-    /// Its digest, and the files that it was made from.
+    /// The digest of the definition and the files it was read from.
     pub fn definition(&self) -> (Digest, &[FrozenFile]) {
         (self.definition, &self.files)
     }
 
-    /// The stored values that stand behind both.
+    /// The stored values behind the definition and its files.
     pub fn values(&self) -> &[(Digest, Vec<u8>)] {
         &self.values
     }
 
-    /// Makes a new run of it ready to begin.
+    /// Prepares a new run of this workflow.
     pub fn prepare(
         &self,
         root: &Root,
@@ -351,13 +315,13 @@ fn output_dir(
     if outside || first.is_none() {
         return Err(OutputDirError::Outside(path));
     }
-    if first.is_some_and(|part| part.as_os_str() == root::FOLDER) {
+    if first.is_some_and(|part| part.as_os_str() == root::STATE_DIR) {
         return Err(OutputDirError::InState(path));
     }
     Ok(path)
 }
 
-/// A path as people would name it: from the root where it lies under it.
+/// A path for display: relative to the root if it is inside.
 fn shown_path(root: &Root, path: &Path) -> String {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.strip_prefix(root.dir()).unwrap_or(&absolute).to_string_lossy().into_owned()
@@ -383,8 +347,8 @@ mod tests {
 
     #[test]
     fn an_invalid_output_directory_template_gives_a_suggestion() {
-        let told = filled("o/{{vars.sorce}}").unwrap_err().to_string();
-        assert_eq!(told, "output_dir cannot be filled in: `vars.sorce` is not defined here: did you mean `vars.source`?");
+        let message = filled("o/{{vars.sorce}}").unwrap_err().to_string();
+        assert_eq!(message, "output_dir cannot be filled in: `vars.sorce` is not defined here: did you mean `vars.source`?");
         assert!(matches!(filled("../x"), Err(OutputDirError::Outside(_))));
         assert!(matches!(filled(".lockgate/x"), Err(OutputDirError::InState(_))));
     }
@@ -392,7 +356,7 @@ mod tests {
     #[test]
     fn a_directory_given_as_a_workflow_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        let Err(error) = read_workflow(folder.path()) else { panic!("a folder was read") };
-        assert!(error.to_string().ends_with("cannot be read: it is a folder; name the workflow file in it"), "{error}");
+        let Err(error) = read_workflow(folder.path()) else { panic!("a directory was read") };
+        assert!(error.to_string().ends_with("cannot be read: it is a directory; name the workflow file in it"), "{error}");
     }
 }

@@ -1,4 +1,5 @@
-//! Verification of what the store cannot know: that the histories fit together, and that everything beside them follows from them.
+//! Verifies what the store alone cannot check: that the histories are consistent, and that all derived data follows from
+//! them.
 
 use crate::load::{LoadError, base, definition};
 use lockgate_engine::digest::Digest;
@@ -9,32 +10,30 @@ use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use lockgate_store::{Finding, MaterializedState, Store, StoreError, StoredRun, verify_run, verify_store};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How many commits are read at once.
 const COMMIT_PAGE: usize = 10_000;
-/// How many runs are read at once.
 const RUN_PAGE: usize = 100;
 
-/// Verifies one run: its chain, its values, its folded state and its index rows. Gives nothing when there is no such run.
+/// Verifies one run: its hash chain, values, materialized state and index rows. `None` if there is no such run.
 pub async fn verify_one(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Finding>>, StoreError> {
     let Some(mut findings) = verify_run(store, run).await? else { return Ok(None) };
     match store.stored_run(run).await {
         Ok(Some(stored)) => findings.extend(rederive(store, &stored).await?),
         Ok(None) => {}
-        // It was found already, and whatever else was found is worth being told.
+        // The damage was already found; report it together with the other findings.
         Err(StoreError::Corrupt(_)) if !findings.is_empty() => {}
         Err(other) => return Err(other),
     }
     Ok(Some(findings))
 }
 
-/// Verifies all runs, and that nothing else is in the store.
+/// Verifies all runs, and that the store contains nothing else.
 pub async fn verify_all(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
     let mut findings = verify_store(store).await?;
     let mut after = None;
     loop {
         let runs = match store.scan_runs(after, RUN_PAGE).await {
             Ok(runs) => runs,
-            // It was found already, and whatever else was found is worth being told.
+            // The damage was already found; report it together with the other findings.
             Err(StoreError::Corrupt(_)) if !findings.is_empty() => return Ok(findings),
             Err(other) => return Err(other),
         };
@@ -48,13 +47,13 @@ pub async fn verify_all(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
     }
 }
 
-/// What a run's history says of its rows, gathered commit by commit.
+/// The index rows that a run's history produces, collected commit by commit.
 #[derive(Default)]
 struct Expected {
     row: Option<RunRow>,
     holds: BTreeMap<HoldId, HoldRow>,
     timers: BTreeMap<TimerId, TimerRow>,
-    refers_to: BTreeSet<Digest>,
+    referenced_values: BTreeSet<Digest>,
 }
 
 impl Expected {
@@ -65,11 +64,11 @@ impl Expected {
         for timer in rows.timers_removed {
             self.timers.remove(&timer);
         }
-        self.refers_to.extend(rows.refers_to);
+        self.referenced_values.extend(rows.referenced_values);
     }
 }
 
-/// Replays a run from its first commit and compares what is stored beside the history with what follows from it.
+/// Replays a run from its first commit and compares the stored derived data with the result.
 async fn rederive(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>, StoreError> {
     let run = &stored.row.run;
     let finding = |place: &str, problem: String| Finding { run: Some(run.clone()), place: place.to_owned(), problem };
@@ -106,7 +105,7 @@ async fn rederive(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>,
             }
             let materialized = stored.materialized.as_ref().filter(|materialized| materialized.version == commit.version);
             if let (Some(materialized), Some(state)) = (materialized, &state) {
-                findings.extend(compare_state(materialized, state).map(|problem| finding("folded state", problem)));
+                findings.extend(compare_state(materialized, state).map(|problem| finding("materialized state", problem)));
             }
         }
     }
@@ -115,25 +114,24 @@ async fn rederive(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>,
         .as_ref()
         .filter(|materialized| state.as_ref().is_none_or(|state| materialized.version > state.version))
     {
-        findings.push(finding("folded state", format!("it is of commit {}, which is not there", materialized.version)));
+        findings
+            .push(finding("materialized state", format!("it belongs to commit {}, which does not exist", materialized.version)));
     }
     compare("row in the list of runs", expected.row.as_ref(), Some(&stored.row), &finding, &mut findings);
     let holds: BTreeMap<_, _> = stored.holds.iter().map(|row| (row.hold.clone(), row.clone())).collect();
     compare("holds", Some(&expected.holds), Some(&holds), &finding, &mut findings);
     let timers: BTreeMap<_, _> = stored.timers.iter().map(|row| (row.timer.clone(), row.clone())).collect();
     compare("timers", Some(&expected.timers), Some(&timers), &finding, &mut findings);
-    let refers_to: BTreeSet<_> = stored.refers_to.iter().copied().collect();
-    compare("references to stored values", Some(&expected.refers_to), Some(&refers_to), &finding, &mut findings);
+    let referenced_values: BTreeSet<_> = stored.referenced_values.iter().copied().collect();
+    compare("references to stored values", Some(&expected.referenced_values), Some(&referenced_values), &finding, &mut findings);
     Ok(findings)
 }
 
 /// Why a history cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 enum ReplayError {
-    /// A commit cannot be read or applied.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// What it refers to cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
 }
@@ -156,7 +154,7 @@ fn compare_state(materialized: &MaterializedState, state: &Run) -> Option<String
     });
     match read {
         Ok(read) if read == *state => None,
-        Ok(_) => Some("it is not what the history amounts to".to_owned()),
+        Ok(_) => Some("it does not match the history".to_owned()),
         Err(error) => Some(error.to_string()),
     }
 }
@@ -169,6 +167,6 @@ fn compare<T: PartialEq>(
     findings: &mut Vec<Finding>,
 ) {
     if expected != stored {
-        findings.push(finding(place, "what is stored does not follow from the history".to_owned()));
+        findings.push(finding(place, "the stored rows do not follow from the history".to_owned()));
     }
 }

@@ -1,4 +1,4 @@
-//! Git worktrees of runs and tasks: where they lie, on which branch, and how they come into being.
+//! Git worktrees of runs and tasks: their directories, their branches, and creating them.
 
 mod existing;
 mod fork;
@@ -14,27 +14,25 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-/// The folder beside Lockgate's state that holds worktrees.
-pub const FOLDER: &str = "worktrees";
+/// The directory inside the state directory that contains worktrees.
+pub const WORKTREES_DIR: &str = "worktrees";
 
-/// What the names of all our branches begin with.
+/// The prefix of all our branches.
 pub const BRANCHES: &str = "lockgate/";
 
-/// A worktree, by its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tree {
-    /// Its folder under the worktrees of the root; its branch is called the same.
+    /// The name of its directory in the worktrees of the root, and of its branch.
     pub name: String,
 }
 
 impl Tree {
-    /// That of a run.
     pub fn of_run(run: &RunId) -> Self {
         Self { name: run.to_string() }
     }
 
-    /// That of a task, the same for all its attempts and for all executions of its phase. Shortened ids can be the same for several
-    /// tasks, so the digests of the whole ids tell them apart. The name for an item starts with that of its task.
+    /// The worktree of a task, the same for all its attempts and all iterations of its phase. Shortened ids may coincide, so
+    /// digests of the full ids keep tasks apart. The name for an item starts with that of its task.
     pub fn of_task(run: &RunId, key: &TaskKey) -> Self {
         let plain = |text: &str| -> String {
             text.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).take(40).collect()
@@ -47,143 +45,92 @@ impl Tree {
         Self { name }
     }
 
-    /// Its branch.
     pub fn branch(&self) -> String {
         format!("{BRANCHES}{}", self.name)
     }
 
-    /// Its folder.
-    pub fn folder(&self, root: &Root) -> PathBuf {
-        root.folder().join(FOLDER).join(&self.name)
+    pub fn dir(&self, root: &Root) -> PathBuf {
+        root.state_dir().join(WORKTREES_DIR).join(&self.name)
     }
 
-    /// The run that it belongs to.
     pub fn run(&self) -> RunId {
         RunId::new(self.name.split('-').next().unwrap_or_default())
     }
 
-    /// A file that exists while the worktree is being created. One that is left over says that the worktree is incomplete.
+    /// A file that exists while the worktree is being created. A leftover one means that the worktree is incomplete.
     fn creating(&self, root: &Root) -> PathBuf {
-        root.folder().join(FOLDER).join(format!("{}.creating", self.name))
+        root.state_dir().join(WORKTREES_DIR).join(format!("{}.creating", self.name))
     }
 
-    /// Whether its creation was started and never completed, so that nothing has worked in it.
+    /// Whether its creation was started but not completed, so that nothing has worked in it.
     fn is_incomplete(&self, root: &Root) -> bool {
         self.creating(root).symlink_metadata().is_ok()
     }
 
-    /// Whether it is complete and can be worked in.
     fn is_ready(&self, root: &Root) -> bool {
-        self.folder(root).join(".git").exists() && !self.is_incomplete(root)
+        self.dir(root).join(".git").exists() && !self.is_incomplete(root)
     }
 }
 
-/// Enough of a digest that no two tasks or items of a run share one.
+/// A digest that is long enough to be unique among the tasks and items of a run.
 fn short_digest(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().chars().take(12).collect()
 }
 
-/// Git refuses to make two worktrees at once.
+/// Git cannot create two worktrees concurrently.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Why there is no worktree to work in.
 #[derive(Debug, thiserror::Error)]
 pub enum NotMade {
-    /// It cannot be created.
     #[error(transparent)]
     Failed(#[from] WorktreeError),
-    /// Its creation was stopped. What exists of it is incomplete, and is made anew next time.
+    /// Its creation was stopped. The incomplete worktree is recreated next time.
     #[error("it was stopped while its worktree was being created")]
     Stopped,
 }
 
-/// Why a worktree was not created or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorktreeError {
-    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The root is in no repository.
     #[error("a worktree needs a git repository at {}: {error}", .root.display())]
-    NoRepository {
-        /// The root.
-        root: PathBuf,
-        /// What git said.
-        error: GitError,
-    },
-    /// There is nothing to branch off from.
-    #[error("a worktree needs a commit to begin with, and this repository has none; commit something first")]
+    NoRepository { root: PathBuf, error: GitError },
+    #[error("a worktree needs a commit to start from, but this repository has none; commit something first")]
     NoCommit,
-    /// The directory of all worktrees cannot be created.
-    #[error("{} cannot be made: {error}", .path.display())]
-    NoDirectory {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// Something else is where it should be.
+    #[error("{} cannot be created: {error}", .path.display())]
+    NoDirectory { path: PathBuf, error: io::Error },
     #[error("{} exists and is not a git worktree; move it away, then try again", .path.display())]
-    Occupied {
-        /// Where.
-        path: PathBuf,
-    },
-    /// It cannot be created.
+    Occupied { path: PathBuf },
     #[error("the worktree {} cannot be created: {why}", .path.display())]
-    NotCreated {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        why: NotCreated,
-    },
-    /// It cannot be removed.
+    NotCreated { path: PathBuf, why: NotCreated },
     #[error("{} cannot be removed: {why}", .path.display())]
-    NotRemoved {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        why: NotRemoved,
-    },
-    /// One that was never complete cannot be removed.
+    NotRemoved { path: PathBuf, why: NotRemoved },
     #[error("the incomplete worktree {} cannot be removed: {why}", .path.display())]
-    IncompleteNotRemoved {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        why: NotRemoved,
-    },
-    /// Its branch cannot be removed.
+    IncompleteNotRemoved { path: PathBuf, why: NotRemoved },
     #[error("its branch cannot be removed: {0}")]
     BranchNotRemoved(#[source] GitError),
 }
 
-/// Why git did not create a worktree.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCreated {
-    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A hook of the user failed.
     #[error("the post-checkout hook of the repository failed: {0}")]
     Hook(#[source] GitError),
-    /// A file of ours fails.
     #[error(transparent)]
     File(#[from] io::Error),
 }
 
-/// Why a worktree was not removed.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRemoved {
-    /// Git refused.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The system refused.
     #[error(transparent)]
     File(#[from] io::Error),
 }
 
-/// Makes a worktree unless it is there, branching off from another one or from what the root has checked out. Gives the folder in it
-/// that stands for the root.
+/// Creates a worktree unless it exists, branching off from another one or from the root's checked-out commit. Returns the
+/// directory in it that corresponds to the root.
 pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>, stop: &Stop) -> Result<PathBuf, NotMade> {
     let _alone = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let prefix = git(root.dir(), &["rev-parse", "--show-prefix"])
@@ -196,22 +143,22 @@ pub fn make(root: &Root, tree: &Tree, from: Option<&Tree>, stop: &Stop) -> Resul
         make_room(root, tree, &start)?;
         create(root, tree, &start, stop)?;
     }
-    Ok(tree.folder(root).join(prefix.trim()))
+    Ok(tree.dir(root).join(prefix.trim()))
 }
 
-/// Checks that a worktree can be created, and removes what an interrupted creation left.
+/// Checks that a worktree can be created, and removes the leftovers of an interrupted creation.
 fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), WorktreeError> {
     if git(root.dir(), &["rev-parse", "--verify", "--quiet", &format!("{start}^{{commit}}")]).is_err() {
         return Err(WorktreeError::NoCommit);
     }
-    let folder = tree.folder(root);
+    let folder = tree.dir(root);
     if let Some(parent) = folder.parent() {
         std::fs::create_dir_all(parent).map_err(|error| WorktreeError::NoDirectory { path: parent.to_owned(), error })?;
     }
     if tree.is_incomplete(root) {
         discard(root, &folder)?;
     }
-    // A folder that was removed by hand is forgotten first.
+    // Forget a directory that was removed manually.
     git(root.dir(), &["worktree", "prune"])?;
     if folder.symlink_metadata().is_ok() && std::fs::remove_dir(&folder).is_err() {
         return Err(WorktreeError::Occupied { path: folder });
@@ -219,9 +166,10 @@ fn make_room(root: &Root, tree: &Tree, start: &str) -> Result<(), WorktreeError>
     Ok(())
 }
 
-/// Lets git create a worktree. A marker beside it says that it is incomplete, from before git starts until git has ended well.
+/// Lets git create a worktree. From before git starts until it has succeeded, a marker file says that the worktree is
+/// incomplete.
 fn create(root: &Root, tree: &Tree, start: &str, stop: &Stop) -> Result<(), NotMade> {
-    let (folder, branch) = (tree.folder(root), tree.branch());
+    let (folder, branch) = (tree.dir(root), tree.branch());
     let path = folder.to_string_lossy().into_owned();
     let cannot = |why: NotCreated| NotMade::Failed(WorktreeError::NotCreated { path: folder.clone(), why });
     mark_as_creating(&tree.creating(root)).map_err(|error| cannot(error.into()))?;
@@ -234,7 +182,8 @@ fn create(root: &Root, tree: &Tree, start: &str, stop: &Stop) -> Result<(), NotM
     let ran =
         run_locked(command, &root.worktree_lock(&tree.run(), &tree.name), None, stop).map_err(|error| cannot(error.into()))?;
     if let Err(why) = outcome(ran.ok_or(NotMade::Stopped)?) {
-        // Git removes what it could not complete. Only a failing hook leaves the worktree behind, and must run again next time.
+        // Git removes what it could not complete. Only a failing hook leaves the worktree behind, and must run again next
+        // time.
         let why = match folder.join(".git").exists() {
             false => NotCreated::Git(why),
             true => {
@@ -250,7 +199,7 @@ fn create(root: &Root, tree: &Tree, start: &str, stop: &Stop) -> Result<(), NotM
     std::fs::remove_file(tree.creating(root)).map_err(|error| cannot(error.into()))
 }
 
-/// Notes durably that a worktree is being created, before any of it exists.
+/// Durably records that a worktree is being created, before any of it exists.
 fn mark_as_creating(path: &Path) -> std::io::Result<()> {
     std::fs::File::create(path)?.sync_all()?;
     path.parent().map_or(Ok(()), |parent| std::fs::File::open(parent)?.sync_all())
@@ -258,7 +207,7 @@ fn mark_as_creating(path: &Path) -> std::io::Result<()> {
 
 /// Removes a worktree that no task has worked in. Its branch stays.
 fn discard(root: &Root, folder: &Path) -> Result<(), WorktreeError> {
-    // Given twice, it also removes what git itself locked while it was creating it.
+    // Given twice, it also removes a worktree that git itself locked while creating it.
     let removed = git(root.dir(), &["worktree", "remove", "--force", "--force", &folder.to_string_lossy()]);
     match std::fs::remove_dir_all(folder) {
         Ok(()) => Ok(()),
@@ -270,11 +219,11 @@ fn discard(root: &Root, folder: &Path) -> Result<(), WorktreeError> {
     }
 }
 
-/// The folder in a worktree that stands for the root, where the worktree is there.
+/// The directory in a worktree that corresponds to the root, if the worktree exists.
 pub fn place(root: &Root, tree: &Tree) -> Option<PathBuf> {
     if !tree.is_ready(root) {
         return None;
     }
     let prefix = git(root.dir(), &["rev-parse", "--show-prefix"]).ok()?;
-    Some(tree.folder(root).join(prefix.trim()))
+    Some(tree.dir(root).join(prefix.trim()))
 }

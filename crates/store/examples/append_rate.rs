@@ -1,7 +1,8 @@
-//! Measures how many appends a second one sequential caller reaches, beside what SQLite itself reaches with one row per transaction.
+//! Measures how many appends per second one sequential caller reaches, compared with SQLite itself at one row per
+//! transaction.
 //!
-//! `cargo run --release -p lockgate-store --example append_rate [FOLDER]`
-#![expect(clippy::print_stdout, reason = "it is a program that prints what it measured")]
+//! `cargo run --release -p lockgate-store --example append_rate [DIRECTORY]`
+#![expect(clippy::print_stdout, reason = "it prints measurements")]
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{HoldKind, HoldState};
@@ -68,32 +69,32 @@ impl Raw {
     }
 
     fn measure(&self) -> f64 {
-        let begun = Instant::now();
+        let started = Instant::now();
         for _ in 0..COMMITS {
             let mut statement = self.0.prepare_cached("INSERT INTO rows(bytes) VALUES(?1)").expect("a statement");
             statement.execute([&[1u8; 300][..]]).expect("a row");
         }
-        rate(COMMITS, begun.elapsed())
+        rate(COMMITS, started.elapsed())
     }
 }
 
 async fn measure(store: &SqliteStore, run: &RunId, version: &mut u64) -> f64 {
-    let begun = Instant::now();
+    let started = Instant::now();
     for _ in 0..COMMITS {
         *version += 1;
         store.append(append(run, *version)).await.expect("an append");
     }
-    rate(COMMITS, begun.elapsed())
+    rate(COMMITS, started.elapsed())
 }
 
 async fn measure_many(store: &SqliteStore, round: usize) -> f64 {
     let runs: Vec<RunId> = (0..64).map(|number| RunId(format!("many-{round}-{number}"))).collect();
-    let begun = Instant::now();
+    let started = Instant::now();
     for version in 1..=100 {
         let appends = runs.iter().map(|run| store.append(append(run, version)));
         futures::future::try_join_all(appends).await.expect("appends");
     }
-    rate(6400, begun.elapsed())
+    rate(6400, started.elapsed())
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -102,12 +103,12 @@ async fn main() {
         Some(base) => tempfile::tempdir_in(base),
         None => tempfile::tempdir(),
     }
-    .expect("a folder");
+    .expect("a directory");
     let raw = Raw::open(folder.path());
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let store = SqliteStore::open(&folder.path().join("store")).expect("a store");
-    let fresh = begun.elapsed();
+    let fresh = started.elapsed();
     let crowded = SqliteStore::open(&folder.path().join("crowded")).expect("a store");
     let run = RunId::new("rate");
     let mut version = 0;
@@ -119,14 +120,18 @@ async fn main() {
     }
     let (raw_rate, our_rate) = (median(raws.clone()), median(ours.clone()));
     let ratios = raws.iter().zip(&ours).map(|(raw, ours)| ours / raw).collect();
-    println!("raw {raw_rate:.0}/s, ours {our_rate:.0}/s, median ratio {:.3}; 64 at once {:.0}/s", median(ratios), median(many));
+    println!(
+        "raw {raw_rate:.0}/s, ours {our_rate:.0}/s, median ratio {:.3}; 64 concurrent {:.0}/s",
+        median(ratios),
+        median(many)
+    );
 
-    let begun = Instant::now();
+    let started = Instant::now();
     drop(store);
-    let closed = begun.elapsed();
-    let begun = Instant::now();
+    let closed = started.elapsed();
+    let started = Instant::now();
     let again = SqliteStore::open(&folder.path().join("store")).expect("a store");
-    let opened = begun.elapsed();
+    let opened = started.elapsed();
     drop(again);
     let bytes = std::fs::metadata(folder.path().join("store/lockgate.db")).expect("a file").len();
     println!("opening: fresh {fresh:?}, again {opened:?}; closing {closed:?}; {} bytes a commit", bytes / version);
@@ -152,10 +157,10 @@ async fn measure_lists(store: &SqliteStore) {
         futures::future::try_join_all(appends).await.expect("appends");
     }
     for round in 1..=2 {
-        let begun = Instant::now();
+        let started = Instant::now();
         let runs = store.runs(Page::ALL).await.expect("runs").len();
-        let (listed, begun) = (begun.elapsed(), Instant::now());
+        let (listed, started) = (started.elapsed(), Instant::now());
         let holds = store.holds(HoldFilter::Open, Page::ALL).await.expect("holds").len();
-        println!("listing, round {round}: {runs} runs {listed:?}, {holds} open holds {:?}", begun.elapsed());
+        println!("listing, round {round}: {runs} runs {listed:?}, {holds} open holds {:?}", started.elapsed());
     }
 }

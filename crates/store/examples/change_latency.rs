@@ -1,7 +1,8 @@
-//! How long it takes until a process that waits for a run learns of another process's commit: `change_latency [POSTGRES_URL]`.
+//! Measures how long it takes until a process that waits for a run learns of another process's commit: `change_latency
+//! [POSTGRES_URL]`.
 //!
-//! Two stores in this program are two processes to each other. The time counts from when the commit is durable.
-#![expect(clippy::print_stdout, reason = "it is a program that prints what it measured")]
+//! The two stores in this program act as two processes. The time counts from when the commit is durable.
+#![expect(clippy::print_stdout, reason = "it prints measurements")]
 
 use lockgate_store::conformance::HistoryWriter;
 use lockgate_store::{PostgresStore, SqliteStore, Store};

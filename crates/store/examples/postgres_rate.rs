@@ -1,8 +1,9 @@
-//! Measures how many appends a second PostgreSQL takes from one sequential caller and from many at once, beside what PostgreSQL itself
-//! reaches with one row per transaction on 1 and on 32 connections. The server is its own, in a temporary folder.
+//! Measures how many appends per second PostgreSQL takes from one sequential caller and from many concurrent ones, compared
+//! with PostgreSQL itself at one row per transaction on 1 and on 32 connections. It starts its own server in a temporary
+//! directory.
 //!
 //! `cargo run --release -p lockgate-store --example postgres_rate`
-#![expect(clippy::print_stdout, reason = "it is a program that prints what it measured")]
+#![expect(clippy::print_stdout, reason = "it prints measurements")]
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
@@ -49,17 +50,17 @@ async fn insert((client, statement): &(Client, Statement), count: u32) {
 }
 
 async fn sequential(store: &PostgresStore, run: &RunId, version: &mut u64) -> f64 {
-    let begun = Instant::now();
+    let started = Instant::now();
     for _ in 0..COMMITS {
         *version += 1;
         store.append(append(run, *version)).await.expect("an append");
     }
-    rate(COMMITS, begun.elapsed())
+    rate(COMMITS, started.elapsed())
 }
 
-/// So many runs, each with its next append as soon as the one before is taken.
-async fn at_once(store: &PostgresStore, round: usize, runs: u32, commits: u64) -> f64 {
-    let begun = Instant::now();
+/// Many runs, each appending its next commit as soon as the previous one is stored.
+async fn concurrent(store: &PostgresStore, round: usize, runs: u32, commits: u64) -> f64 {
+    let started = Instant::now();
     let each = (0..runs).map(|number| async move {
         let run = RunId(format!("{runs}-{round}-{number}"));
         for version in 1..=commits {
@@ -67,7 +68,7 @@ async fn at_once(store: &PostgresStore, round: usize, runs: u32, commits: u64) -
         }
     });
     futures::future::join_all(each).await;
-    f64::from(runs) * commits as f64 / begun.elapsed().as_secs_f64()
+    f64::from(runs) * commits as f64 / started.elapsed().as_secs_f64()
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -76,27 +77,27 @@ async fn main() {
     server().perform(&url, "CREATE TABLE rows(key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, bytes bytea)");
     let one = raw(&url).await;
     let many: Vec<_> = futures::future::join_all((0..MANY).map(|_| raw(&url))).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let store = PostgresStore::connect(&url).expect("a store");
-    println!("opening: {:?}", begun.elapsed());
+    println!("opening: {:?}", started.elapsed());
     let (run, mut version) = (RunId::new("rate"), 0);
     let mut figures: [Vec<f64>; 5] = Default::default();
     for round in 0..ROUNDS {
-        let begun = Instant::now();
+        let started = Instant::now();
         insert(&one, COMMITS).await;
-        figures[0].push(rate(COMMITS, begun.elapsed()));
+        figures[0].push(rate(COMMITS, started.elapsed()));
         figures[1].push(sequential(&store, &run, &mut version).await);
-        let begun = Instant::now();
+        let started = Instant::now();
         futures::future::join_all(many.iter().map(|connection| insert(connection, COMMITS / 10))).await;
-        figures[2].push(rate(MANY * (COMMITS / 10), begun.elapsed()));
-        figures[3].push(at_once(&store, round, 64, 20).await);
-        figures[4].push(at_once(&store, round, 1000, 5).await);
+        figures[2].push(rate(MANY * (COMMITS / 10), started.elapsed()));
+        figures[3].push(concurrent(&store, round, 64, 20).await);
+        figures[4].push(concurrent(&store, round, 1000, 5).await);
     }
-    let [raw_one, sequential, raw_many, at_once_64, at_once_1000] = figures.map(median);
+    let [raw_one, sequential, raw_many, concurrent_64, concurrent_1000] = figures.map(median);
     println!("1 connection: raw {raw_one:.0}/s, ours {sequential:.0}/s, ratio {:.2}", sequential / raw_one);
     println!(
-        "{MANY} connections: raw {raw_many:.0}/s; ours with 64 runs {at_once_64:.0}/s, ratio {:.2}; with 1000 runs {at_once_1000:.0}/s, ratio {:.2}",
-        at_once_64 / raw_many,
-        at_once_1000 / raw_many
+        "{MANY} connections: raw {raw_many:.0}/s; ours with 64 runs {concurrent_64:.0}/s, ratio {:.2}; with 1000 runs {concurrent_1000:.0}/s, ratio {:.2}",
+        concurrent_64 / raw_many,
+        concurrent_1000 / raw_many
     );
 }

@@ -1,8 +1,9 @@
 //! The change feed of a process: one source of changes per store, any number of waiters.
 //!
-//! The backend reports what it learns (its own commits, notifications of other processes, the check that it makes every second); the feed wakes
-//! those who wait. A waiter for one run sleeps through the commits of all others. Where the backend knows the version that a run has reached,
-//! a waiter that knows that version already sleeps on, too: a driver is not woken by its own commits.
+//! The backend reports the changes it learns about (its own commits, notifications from other processes, a poll every
+//! second), and the feed wakes the waiters. A waiter for one run sleeps through the commits of all others. If the backend
+//! knows the version that a run has reached, a waiter that already knows that version keeps sleeping: a driver is not woken
+//! by its own commits.
 
 use crate::error::StoreError;
 use lockgate_engine::id::RunId;
@@ -14,21 +15,20 @@ use tokio::sync::{Notify, watch};
 /// How many runs without a waiter are remembered.
 const REMEMBERED: usize = 1024;
 
-/// The newest marker, and why changes cannot be seen at present.
+/// The newest marker, and why changes cannot be observed at present.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     marker: u64,
     failed: Option<StoreError>,
 }
 
-/// A run that has a waiter, or had one.
 #[derive(Debug, Default)]
 struct Watched {
-    /// Its last change after which its version was known.
+    /// The last change with a known version.
     marker: u64,
-    /// The version that it had then, at least.
+    /// A lower bound for the version after that change.
     version: Option<u64>,
-    /// The last time when it may have changed, and its version was not known.
+    /// The last time the run may have changed to an unknown version.
     unsure: u64,
     waiting: usize,
     wake: Arc<Notify>,
@@ -37,20 +37,19 @@ struct Watched {
 impl Watched {
     fn change(&mut self, marker: u64, version: Option<u64>) {
         match version {
-            // Reports can overtake each other; a history only grows.
+            // Reports can overtake each other, but a history only grows.
             Some(_) => (self.marker, self.version) = (marker, self.version.max(version)),
             None => self.unsure = marker,
         }
         self.wake.notify_waiters();
     }
 
-    /// Whether there may be something that a waiter with this marker and this version does not know.
+    /// Whether there may be a change that a waiter with this marker and version does not know.
     fn is_news(&self, since: u64, known: Option<u64>) -> bool {
         self.unsure > since || (self.marker > since && self.version.zip(known).is_none_or(|(version, known)| version > known))
     }
 }
 
-/// The changes of a store, seen from one process.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeFeed {
     seen: watch::Sender<Seen>,
@@ -58,7 +57,7 @@ pub(crate) struct ChangeFeed {
     waiting: AtomicUsize,
 }
 
-/// Counts one waiter.
+/// Registers a waiter for as long as it lives.
 struct Waiter<'a> {
     feed: &'a ChangeFeed,
     run: Option<&'a RunId>,
@@ -80,7 +79,7 @@ impl ChangeFeed {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A marker of the present state, as far as it was seen.
+    /// A marker for the state as observed so far.
     pub(crate) fn marker(&self) -> u64 {
         self.seen.borrow().marker
     }
@@ -95,7 +94,8 @@ impl ChangeFeed {
         Waiter { feed: self, run }
     }
 
-    /// Ends, with the new marker, when something changed after this marker. Before it waits, it has the backend `watch` for changes.
+    /// Resolves to the new marker when something changed after `since`. Before it waits, it calls `watch` so that the backend
+    /// observes changes.
     pub(crate) async fn changed(&self, since: u64, watch: impl Fn() -> Result<(), StoreError> + Send) -> Result<u64, StoreError> {
         let mut seen = self.seen.subscribe();
         let _waiter = self.start_waiting(None);
@@ -116,7 +116,7 @@ impl ChangeFeed {
         }
     }
 
-    /// The same for one run. A change that leaves it at a version that is `known` does not count.
+    /// Like [`ChangeFeed::changed`], for one run. A change to a version that is already `known` does not count.
     pub(crate) async fn run_changed(
         &self,
         run: &RunId,
@@ -132,7 +132,7 @@ impl ChangeFeed {
         loop {
             let woken = wake.notified();
             tokio::pin!(woken);
-            // From here on no wake-up is missed, and what came before is checked now.
+            // From here on no wake-up is missed; check for changes that came before.
             woken.as_mut().enable();
             let news = self.runs().get(run).is_none_or(|watched| watched.is_news(since, known));
             {
@@ -149,7 +149,7 @@ impl ChangeFeed {
         }
     }
 
-    /// A marker of the present state; from now on, changes of this run are told from those of others.
+    /// A marker for the current state. From now on, changes of this run are tracked separately from those of others.
     pub(crate) fn marker_of(&self, run: &RunId) -> u64 {
         self.with(run, |_| self.marker())
     }
@@ -162,12 +162,12 @@ impl ChangeFeed {
         if runs.len() >= REMEMBERED {
             runs.retain(|_, watched| watched.waiting > 0);
         }
-        // A run that is not remembered may have changed with anything that was seen before.
+        // A run that is not remembered may have changed at any earlier marker.
         let unsure = self.marker();
         act(runs.entry(run.clone()).or_insert_with(|| Watched { unsure, ..Watched::default() }))
     }
 
-    /// Commits and claims of known runs, each with the version that the run has now where that is known; other runs did not change.
+    /// Reports commits and claims of these runs, each with its current version if known. Other runs did not change.
     pub(crate) fn runs_changed<'a>(&self, changed: impl Iterator<Item = (&'a RunId, Option<u64>)>) {
         let mut runs = self.runs();
         let marker = self.bump();
@@ -178,19 +178,19 @@ impl ChangeFeed {
         }
     }
 
-    /// Anything may have changed.
     pub(crate) fn all_changed(&self) {
         let mut runs = self.runs();
         let marker = self.bump();
         runs.values_mut().for_each(|watched| watched.change(marker, None));
     }
 
-    /// The runs that have a waiter: to be compared with the store, and given to [`ChangeFeed::compared`].
+    /// The runs that have a waiter, to be compared with the store and passed to [`ChangeFeed::compared`].
     pub(crate) fn waited_for(&self) -> Vec<RunId> {
         self.runs().iter().filter(|(_, watched)| watched.waiting > 0).map(|(run, _)| run.clone()).collect()
     }
 
-    /// Something changed, and these runs were compared with the store: each has this version now, where that is known. Any other may have changed.
+    /// Reports a change after comparing these runs with the store: each has this version now, if known. Any other run may
+    /// have changed.
     pub(crate) fn compared(&self, versions: &HashMap<RunId, Option<u64>>) {
         let mut runs = self.runs();
         let marker = self.bump();
@@ -203,7 +203,7 @@ impl ChangeFeed {
         }
     }
 
-    /// Changes cannot be seen at present, or can be seen again: those who wait learn why.
+    /// Reports to all waiters that changes cannot be observed, or that they can be again.
     pub(crate) fn set_failure(&self, failed: Option<StoreError>) {
         let is_new = self.seen.send_if_modified(|seen| {
             let is_new = seen.failed != failed;

@@ -1,4 +1,5 @@
-//! Removing files and ending threads that are no longer needed. A file that stays behind does no harm, so a failure is logged and nothing more.
+//! Removes files and joins threads that are no longer needed. A file that is left behind does no harm, so failures are only
+//! logged.
 
 use std::fs;
 use std::io;
@@ -15,18 +16,17 @@ pub fn remove_dir(path: &Path) {
     log_failure(path, fs::remove_dir_all(path));
 }
 
-/// Waits for the end of a thread that was asked to end.
 pub(crate) fn join(thread: JoinHandle<()>) {
     let name = thread.thread().name().unwrap_or_default().to_owned();
     if thread.join().is_err() {
-        tracing::warn!(thread = name, "the thread ended with a panic");
+        tracing::warn!(thread = name, "the thread panicked");
     }
 }
 
 fn log_failure(path: &Path, removed: io::Result<()>) {
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::debug!(path = %path.display(), %error, "stays behind: it could not be removed");
+            tracing::debug!(path = %path.display(), %error, "could not be removed");
         }
         Ok(()) | Err(_) => {}
     }

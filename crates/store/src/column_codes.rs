@@ -1,13 +1,13 @@
-//! What the tables of both databases keep as numbers.
+//! Integer codes used in the tables of both databases.
 
 use lockgate_engine::hold::HoldState;
 
-/// A limit as a database takes it.
+/// A limit as a database parameter.
 pub(crate) fn row_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// How the state of a hold is stored. Open ones are 0: an index counts on it.
+/// The stored code of a hold state. Open must be 0: an index depends on it.
 pub(crate) fn of_hold_state(state: HoldState) -> i64 {
     match state {
         HoldState::Open => 0,
@@ -17,7 +17,6 @@ pub(crate) fn of_hold_state(state: HoldState) -> i64 {
     }
 }
 
-/// The state of a hold that is stored so.
 pub(crate) fn hold_state(number: i64) -> Option<HoldState> {
     [HoldState::Open, HoldState::Checking, HoldState::Settled, HoldState::Void]
         .into_iter()

@@ -1,8 +1,9 @@
 //! The claims that this process holds.
 //!
-//! A database says which process drives a run, not which driver inside that process. So a store remembers the claims that it gave out and that
-//! were not released: a run among them is driven, for everyone else in this process as for other processes. A run that is claimed for this process
-//! and not held by anyone in it is free: its claim was lost on the way, or could not be released.
+//! A database records which process drives a run, not which driver inside that process. The store therefore remembers the
+//! claims it handed out that were not released: such a run counts as driven, inside this process as well as for others. A run
+//! that the database assigns to this process but that is not held here is free: its claim was lost in a failed reply, or
+//! could not be released.
 
 use lockgate_engine::id::RunId;
 use std::collections::HashMap;
@@ -11,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
-/// The runs that this process holds a claim on, or is about to claim.
+/// The runs that this process holds a claim on or is about to claim.
 #[derive(Debug, Default)]
 pub(crate) struct HeldClaims {
-    /// Each with the epoch of its claim; without one while it is being claimed.
+    /// The epoch of each claim; `None` while the run is being claimed.
     runs: Mutex<HashMap<RunId, Option<u64>>>,
 }
 
@@ -23,7 +24,7 @@ impl HeldClaims {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets a run aside for the caller, who is about to claim it; nothing when this process holds it already.
+    /// Reserves a run that the caller is about to claim; `None` if this process already holds it.
     pub(crate) fn reserve(self: &Arc<Self>, run: &RunId) -> Option<Reservation> {
         let mut runs = self.runs();
         if runs.contains_key(run) {
@@ -33,7 +34,7 @@ impl HeldClaims {
         Some(Reservation { held: self.clone(), run: run.clone(), epoch: None })
     }
 
-    /// Forgets a claim, whatever the database says about it: its holder no longer relies on it.
+    /// Forgets a claim regardless of the database: its holder no longer relies on it.
     pub(crate) fn release(&self, run: &RunId, epoch: u64) {
         let mut runs = self.runs();
         if runs.get(run) == Some(&Some(epoch)) {
@@ -41,18 +42,16 @@ impl HeldClaims {
         }
     }
 
-    /// Whether this process holds the run.
     pub(crate) fn has(&self, run: &RunId) -> bool {
         self.runs().contains_key(run)
     }
 
-    /// All runs that this process holds.
     pub(crate) fn all(&self) -> Vec<RunId> {
         self.runs().keys().cloned().collect()
     }
 }
 
-/// A run that is being claimed. When this is dropped, the run is free again unless the claim was kept.
+/// A run that is being claimed. Dropping it frees the run, unless the claim was kept.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     held: Arc<HeldClaims>,
@@ -61,12 +60,11 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// The run.
     pub(crate) fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// The run is claimed with this epoch, and held until [`HeldClaims::release`].
+    /// Marks the run as claimed with this epoch; it is held until [`HeldClaims::release`].
     pub(crate) fn keep(mut self, epoch: u64) {
         self.epoch = Some(epoch);
     }
@@ -82,7 +80,8 @@ impl Drop for Reservation {
     }
 }
 
-/// What a caller waits for. What arrives after the caller has gone is given to `unwanted`, so that no claim is left without a holder.
+/// A reply that a caller waits for. A reply that arrives after the caller is gone goes to `unwanted`, so that no claim is
+/// left without a holder.
 pub(crate) struct Awaited<T, F: FnMut(T)> {
     reply: oneshot::Receiver<T>,
     unwanted: F,
@@ -104,7 +103,7 @@ impl<T, F: FnMut(T) + Unpin> Future for Awaited<T, F> {
 
 impl<T, F: FnMut(T)> Drop for Awaited<T, F> {
     fn drop(&mut self) {
-        // From here on, the sender notices that no one waits.
+        // From here on, the sender notices that the receiver is closed.
         self.reply.close();
         if let Ok(value) = self.reply.try_recv() {
             (self.unwanted)(value);

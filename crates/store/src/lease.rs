@@ -1,23 +1,24 @@
-//! How long a process may rely on the runs that it claimed, by its own clock.
+//! How long a process may rely on its claims, by its own clock.
 //!
-//! A store that expires claims by its own clock hands out a lease and renews it. The process counts from the moment before it sent a
-//! renewal, so by its own clock the lease always ends earlier than by the store's. A lease that was renewed too late has lapsed: another process may
-//! have claimed a run in between. Each lapse starts a new term, and a claim is relied on in the term in which it was made.
+//! A store that expires claims by its own clock grants a lease and renews it. The process counts from just before it sent a
+//! renewal, so its lease always ends earlier by its own clock than by the store's. A lease that is renewed too late has
+//! lapsed, and another process may have claimed a run in between. Each lapse starts a new term, and a claim is valid only in
+//! the term in which it was made.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long before its end a lease is no longer relied on: what was started under it must have ended by then.
+/// How long before its end a lease is no longer relied on: everything started under it must have ended by then.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// How long before its end whatever has not ended is killed.
+/// How long before its end everything that still runs is killed.
 const KILL_MARGIN: Duration = Duration::from_secs(2);
 
-/// The longest time for which the clock is not read: timers stand still while the machine sleeps, and the clock of a lease does not.
+/// The clock is read at least this often: timers stop during suspend, but the lease's clock does not.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
-/// The lease of a process's driver. Clones are the same lease.
+/// The lease of a process's driver. Clones share the lease.
 #[derive(Clone, Default)]
 pub struct Lease(Option<Arc<Renewed>>);
 
@@ -30,28 +31,28 @@ struct Renewed {
 #[derive(Clone, Copy, Default)]
 struct State {
     term: u64,
-    /// By the clock of the lease; absent before it was first granted.
+    /// By the clock of the lease; `None` before it was first granted.
     until: Option<Duration>,
 }
 
 impl Lease {
-    /// For a store in which a claim lasts as long as its process.
+    /// For a store whose claims last as long as the process.
     pub fn unlimited() -> Self {
         Self(None)
     }
 
-    /// A lease that is not granted yet and lasts this long each time. The clock counts from any moment and never stops or goes back.
+    /// A lease of this length that is not granted yet. The clock may start anywhere but must never stop or go back.
     pub fn new(length: Duration, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(Renewed { clock: Box::new(clock), length, state: watch::Sender::default() })))
     }
 
-    /// What its clock says; to be read before a renewal is sent.
+    /// The current time of its clock; read it before sending a renewal.
     pub fn now(&self) -> Duration {
         self.0.as_ref().map_or(Duration::ZERO, |renewed| (renewed.clock)())
     }
 
-    /// The store has just confirmed a renewal that was sent at this time. One that is confirmed after the lease ended starts a new term: the store
-    /// may have received it too late.
+    /// Records that the store confirmed a renewal sent at this time. A confirmation that arrives after the lease ended starts
+    /// a new term, because the store may have received the renewal too late.
     pub fn renewed(&self, sent: Duration) {
         let Some(renewed) = &self.0 else { return };
         let now = (renewed.clock)();
@@ -63,22 +64,22 @@ impl Lease {
         });
     }
 
-    /// The present term; to be read before a run is claimed.
+    /// The current term; read it before claiming a run.
     pub fn term(&self) -> u64 {
         self.0.as_ref().map_or(0, |renewed| renewed.state.borrow().term)
     }
 
-    /// Whether what was claimed in this term can be relied on for long enough to start something.
+    /// Whether a claim from this term is valid for long enough to start something.
     pub fn holds(&self, term: u64) -> bool {
         self.left(term).is_none_or(|left| left > MARGIN)
     }
 
-    /// Whether another process may have claimed what was claimed in this term.
+    /// Whether another process may have taken over a claim from this term.
     pub fn has_lapsed(&self, term: u64) -> bool {
         self.left(term).is_some_and(|left| left.is_zero())
     }
 
-    /// How long whatever runs may take to end before it must be killed; absent where there is no limit.
+    /// How long running effects may take to end before they must be killed; `None` if there is no limit.
     pub fn time_to_kill(&self, term: u64) -> Option<Duration> {
         self.left(term).map(|left| left.saturating_sub(KILL_MARGIN))
     }
@@ -90,7 +91,7 @@ impl Lease {
         Some(until.saturating_sub((renewed.clock)()))
     }
 
-    /// Ends when what was claimed in this term can no longer be relied on.
+    /// Resolves when claims from this term can no longer be relied on.
     pub async fn ended(&self, term: u64) {
         while let Some(left) = self.left(term) {
             let usable = left.saturating_sub(MARGIN);
@@ -102,7 +103,7 @@ impl Lease {
         std::future::pending().await
     }
 
-    /// Ends with a term in which the lease holds.
+    /// Resolves to a term in which the lease is valid.
     pub async fn granted(&self) -> u64 {
         let Some(renewed) = &self.0 else { return 0 };
         let mut state = renewed.state.subscribe();
@@ -125,12 +126,12 @@ impl std::fmt::Debug for Lease {
     }
 }
 
-/// The clock of this machine that also counts while the machine sleeps.
+/// The clock of this machine that keeps running during suspend.
 pub(crate) fn machine_clock() -> Duration {
     use rustix::time::{ClockId, clock_gettime};
     #[cfg(target_os = "linux")]
     let clock = ClockId::Boottime;
-    // It counts during sleep elsewhere.
+    // On other systems the monotonic clock includes suspend.
     #[cfg(not(target_os = "linux"))]
     let clock = ClockId::Monotonic;
     let now = clock_gettime(clock);

@@ -1,19 +1,20 @@
-//! Durable facts, no rules: histories of runs, appended with the expected version, and what lists need of them.
+//! Durable storage without rules: run histories, appended with an expected version, and the index rows that lists need.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | [`store`] | the trait [`Store`] and what goes in and out of it |
-//! | [`error`] | what can go wrong, told so that a person knows what to do |
-//! | [`sqlite`] | the store in a folder: one SQLite database, one lock file per driver |
+//! | [`store`] | the [`Store`] trait and its data types |
+//! | [`error`] | store errors, with messages that say what to do |
+//! | [`sqlite`] | the store in a directory: one SQLite database, one lock file per driver |
 //! | [`postgres`] | the store in a PostgreSQL database, for many machines: one lease per driver |
-//! | [`memory`] | the same behaviour without a disk, with faults on request, for tests and simulation |
-//! | [`lease`] | how long a process may rely on what it claimed, by its own clock |
+//! | [`memory`] | an in-memory store with the same behaviour and injectable faults, for tests and simulation |
+//! | [`lease`] | how long a process may rely on its claims, by its own clock |
 //! | `change_feed` | one source of changes per process, any number of waiters |
 //! | `held` | the claims that this process holds |
-//! | [`cleanup`] | removing files and ending threads that are no longer needed |
+//! | [`cleanup`] | removing files and joining threads that are no longer needed |
 //! | [`backup`] | copies of a store in a file |
-//! | [`verify`] | finds what was changed or lost in a store |
-//! | [`conformance`] | the claims that every backend is tested against |
+//! | [`hash_chain`] | checks that every commit links to the one before it |
+//! | [`verify`] | detects changed or lost data in a store |
+//! | [`conformance`] | the test suite for every backend |
 
 pub mod backup;
 mod change_feed;
@@ -22,6 +23,7 @@ mod column_codes;
 #[doc(hidden)]
 pub mod conformance;
 pub mod error;
+pub mod hash_chain;
 mod held;
 pub mod lease;
 pub mod memory;

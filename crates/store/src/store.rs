@@ -1,4 +1,4 @@
-//! The store: what every backend does, and what goes in and out of it.
+//! The store trait that every backend implements, and its data types.
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::lease::Lease;
@@ -10,19 +10,19 @@ use lockgate_engine::run::index::{HoldRow, IndexRows, OutboxRow, RunRow, TimerRo
 use lockgate_engine::time::Timestamp;
 use std::path::PathBuf;
 
-/// What the methods of a store give.
+/// The future that store methods return.
 pub type Future<'a, T> = futures::future::BoxFuture<'a, T>;
 
-/// A commit to be appended to a run's history, with all that must become durable together with it.
+/// A commit to append to a run's history, with everything that must become durable with it.
 #[derive(Clone, Debug)]
 pub struct Append {
-    /// The run.
     pub run: RunId,
     /// The version of the last commit that the caller knows; 0 creates the run.
     pub expected: u64,
-    /// The epoch of the claim under which a driver works; absent for those who only answer.
+    /// The epoch of the driver's claim; `None` for callers that do not drive the run, such as an answer.
     pub epoch: Option<u64>,
-    /// The store's own driver, which claims the run with this commit; then there is no epoch yet. A run that a live process drives is not taken.
+    /// Claims the run for the store's own driver with this commit; `epoch` is `None` then. The append fails if a live process
+    /// drives the run.
     pub claim: Option<DriverId>,
     /// The commit; its version is `expected` + 1.
     pub commit: SealedCommit,
@@ -30,23 +30,23 @@ pub struct Append {
     pub values: Vec<(Digest, Vec<u8>)>,
     /// The index rows that the commit changes; a new run brings its own row.
     pub index: IndexRows,
-    /// The folded state after this commit, when it is to be kept.
+    /// The materialized state after this commit, if it is to be stored.
     pub materialized: Option<Vec<u8>>,
 }
 
-/// A run as it is stored: its newest folded state and the commits after it.
+/// A stored run: its newest materialized state and the commits after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loaded {
-    /// The folded state, where one is kept.
+    /// The materialized state, if there is one.
     pub materialized: Option<MaterializedState>,
-    /// The hash that the first of `commits` follows: of the commit that the fold ends with, or [`Digest::ZERO`].
+    /// The hash that the first of `commits` links to: that of the last commit in the materialized state, or [`Digest::ZERO`].
     pub before: Digest,
-    /// The commits after the fold, or all.
+    /// The commits after the materialized state, or all.
     pub commits: Vec<SealedCommit>,
 }
 
 impl Loaded {
-    /// Version and hash of the last commit: what the next one follows.
+    /// Version and hash of the last commit.
     pub fn head(&self) -> (u64, Digest) {
         match (self.commits.last(), &self.materialized) {
             (Some(last), _) => (last.version, last.hash),
@@ -56,12 +56,11 @@ impl Loaded {
     }
 }
 
-/// A folded state.
+/// The state of a run after some commit, stored so that loading need not replay the whole history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaterializedState {
-    /// The version of the last commit that is in it.
+    /// The version of the last commit it includes.
     pub version: u64,
-    /// The state.
     pub state: Vec<u8>,
 }
 
@@ -72,11 +71,11 @@ pub struct DriverInfo {
     pub driver: DriverId,
     /// Its process id, on its host.
     pub pid: u32,
-    /// Its host.
     pub host: String,
-    /// When it began to drive.
+    /// When it started driving.
     pub since: Timestamp,
-    /// Until when it is believed to be alive unless it is heard of again, by the clock of the store; absent where its end is known at once.
+    /// When its lease ends by the store's clock unless it is renewed; `None` if the store notices immediately when the
+    /// process ends.
     pub until: Option<Timestamp>,
 }
 
@@ -85,33 +84,29 @@ impl std::fmt::Display for DriverInfo {
         let Self { driver: _, pid, host, since, until } = self;
         write!(text, "process {pid} on {host} since {since}")?;
         match until {
-            Some(until) => write!(text, ", which is believed to be alive until {until} unless it is heard of again"),
+            Some(until) => write!(text, ", whose lease runs until {until}"),
             None => Ok(()),
         }
     }
 }
 
-/// Where in a list something stands: give it back to continue the list after it.
+/// A position in a list: pass it back to continue the list after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
     pub(crate) since: i64,
     pub(crate) key: i64,
 }
 
-/// A part of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Where the part before it ended.
     pub after: Option<Cursor>,
-    /// How many at most.
     pub limit: usize,
 }
 
 impl Page {
-    /// The whole list.
     pub const ALL: Self = Self::first(usize::MAX);
 
-    /// The first so many.
+    /// The first `limit` entries.
     pub const fn first(limit: usize) -> Self {
         Self { after: None, limit }
     }
@@ -120,24 +115,19 @@ impl Page {
 /// A run in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedRun {
-    /// Its row.
     pub row: RunRow,
     /// Whether a live process drives it.
     pub driven: bool,
-    /// Where it stands in the list.
     pub cursor: Cursor,
 }
 
 /// A hold in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedHold {
-    /// Its row.
     pub row: HoldRow,
     /// The workflow of its run.
     pub workflow: String,
-    /// What its run is about.
     pub feature: Option<String>,
-    /// Where it stands in the list.
     pub cursor: Cursor,
 }
 
@@ -173,22 +163,21 @@ impl RunFilter {
 /// Which holds to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HoldFilter {
-    /// Those of all runs that wait for an answer; who waits longest comes first.
+    /// Holds of all runs that wait for an answer, longest waiting first.
     Open,
-    /// All of one run, in the order in which they were first opened.
+    /// All holds of one run, in the order in which they were first opened.
     OfRun(RunId),
 }
 
-/// A notice in the outbox, and what became of it so far.
+/// A notice in the outbox with the state of its delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxEntry {
-    /// Its row.
     pub row: OutboxRow,
-    /// How often its delivery has failed.
+    /// The number of failed deliveries.
     pub attempts: u32,
-    /// When it is to be delivered; absent once it is given up.
+    /// When it is to be delivered; `None` once it is given up.
     pub due: Option<Timestamp>,
-    /// Why its delivery failed last.
+    /// The error of the last failed delivery.
     pub error: Option<String>,
     /// The process that has claimed it.
     pub driver: Option<DriverId>,
@@ -196,120 +185,98 @@ pub struct OutboxEntry {
     pub claimed: bool,
 }
 
-/// Which notices of the outbox to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutboxFilter {
-    /// Those that are to be delivered, now or later; what is due first comes first.
+    /// Notices to be delivered now or later, earliest due first.
     Undelivered,
-    /// Those that were given up, the oldest first.
+    /// Notices that were given up, oldest first.
     GivenUp,
 }
 
-/// What became of the delivery of a notice.
+/// The outcome of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It succeeded: the notice leaves the outbox.
+    /// The notice leaves the outbox.
     Delivered,
-    /// It failed, and is tried again.
-    Retry {
-        /// When.
-        due: Timestamp,
-        /// Why it failed.
-        error: String,
-    },
-    /// It failed, and is not tried again. Notices that were given up and whose events are older than this leave the outbox.
-    GivenUp {
-        /// Why it failed.
-        error: String,
-        /// How long others are kept.
-        forget_before: Timestamp,
-    },
+    /// It failed and is retried.
+    Retry { due: Timestamp, error: String },
+    /// It failed and is not retried. Given-up notices with events older than `forget_before` leave the outbox.
+    GivenUp { error: String, forget_before: Timestamp },
 }
 
 /// A commit row, for verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCommit {
-    /// Where it is stored; rises from row to row.
+    /// Its position; increases from row to row.
     pub place: i64,
-    /// Its run; absent where the store knows no run that it could belong to.
+    /// `None` if the store has no run that it could belong to.
     pub run: Option<RunId>,
-    /// The commit.
     pub commit: SealedCommit,
 }
 
 /// A stored value, for verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredValue {
-    /// The digest that it is stored under.
     pub digest: Digest,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// All that is stored of a run beside its commits, for verification.
+/// Everything stored for a run except its commits, for verification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredRun {
-    /// Where it is stored; rises from run to run.
+    /// Its position; increases from run to run.
     pub place: i64,
-    /// Its own row.
     pub row: RunRow,
     /// Its last driver.
     pub driver: Option<DriverId>,
     /// The epoch of that driver's claim.
     pub epoch: u64,
-    /// Its folded state.
+    /// Its materialized state.
     pub materialized: Option<MaterializedState>,
     /// Its holds, in the order in which they were first opened.
     pub holds: Vec<HoldRow>,
     /// Its timers, ordered by their ids.
     pub timers: Vec<TimerRow>,
     /// The values that it refers to, in order.
-    pub refers_to: Vec<Digest>,
+    pub referenced_values: Vec<Digest>,
 }
 
 /// Stored values that no run refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unreferenced {
-    /// How many there are.
     pub count: u64,
-    /// How many bytes they have in all.
+    /// Their total size.
     pub bytes: u64,
 }
 
-/// Something stored that belongs to nothing, or that something else misses.
+/// A stored item that belongs to nothing, or a reference to a missing item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Orphan {
-    /// No run refers to this value.
     ValueWithoutReference(Digest),
-    /// A run refers to a value that is not stored.
     ReferenceWithoutValue {
         /// The run.
         run: RunId,
-        /// The value.
         digest: Digest,
     },
-    /// Rows of a run that is not stored. Commits without a run are found with the commits.
+    /// Rows of a run that is not stored. Commits without a run are reported by [`Store::scan_commits`].
     RowsWithoutRun {
-        /// Which rows: `folds`, `holds`, `outbox`, `timers` or `value_refs`.
+        /// Which rows: `materialized_states`, `holds`, `outbox`, `timers` or `value_refs`.
         table: String,
-        /// The number of the run that is missing.
+        /// The number of the missing run.
         place: i64,
     },
 }
 
-/// Commits of a run that were acknowledged and are no longer stored.
+/// Acknowledged commits of a run that are no longer stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The run.
     pub run: RunId,
-    /// The first of them.
     pub first: u64,
-    /// The last of them.
     pub last: u64,
 }
 
 impl Missing {
-    /// How many there are, and which.
+    /// The number and range of the missing commits, as text.
     pub fn commits(&self) -> String {
         match self.last - self.first {
             0 => format!("commit {}", self.last),
@@ -318,44 +285,45 @@ impl Missing {
     }
 }
 
-/// How many runs [`Store::claim_next`] reads first.
+/// How many runs [`Store::claim_next`] lists first.
 const FIRST_UNDRIVEN: usize = 16;
 
-/// Keeps histories and what belongs to them; compares versions, hands out claims, and knows no rules.
+/// Stores histories and derived rows, compares versions and hands out claims. It contains no workflow rules.
 ///
-/// A value of this type is one process's hold on the store, with its own driver id. Methods may block for as long as the disk takes.
+/// A value of this type is one process's handle on the store, with its own driver id. Methods may block for as long as the
+/// disk takes.
 pub trait Store: Send + Sync {
-    /// Appends a commit with all that belongs to it, or changes nothing. Gives the epoch of the claim where it makes one.
+    /// Appends a commit with everything that belongs to it, or changes nothing. Returns the epoch if it claims the run.
     fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>>;
 
-    /// A run's folded state and the commits after it; nothing when there is no such run.
+    /// A run's materialized state and the commits after it; `None` if there is no such run.
     fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>>;
 
     /// The commits of a run after version `after`, in order, at most `limit`.
     fn commits(&self, run: &RunId, after: u64, limit: usize) -> Future<'_, Result<Vec<SealedCommit>, StoreError>>;
 
-    /// Stored values by their digests, each where it is known.
+    /// Stored values by their digests; `None` for unknown ones.
     fn values(&self, digests: &[Digest]) -> Future<'_, Result<Vec<Option<Vec<u8>>>, StoreError>>;
 
-    /// Makes this store's driver the one that drives the run, and gives the epoch that its appends must carry. A run that any live process drives is not
-    /// taken, and neither is one that this process has claimed and not released.
+    /// Makes this store's driver the driver of the run, and returns the epoch that its appends must carry. Fails if a live
+    /// process drives the run, or if this process already holds a claim on it.
     fn claim(&self, run: &RunId) -> Future<'_, Result<u64, ClaimError>>;
 
-    /// Gives a claim up, so that any process can claim the run without waiting for this one to end. A claim that is no longer the run's is left alone.
-    /// Whatever comes of it, this process can claim the run again.
+    /// Releases a claim, so that any process can claim the run without waiting for this one to end. A claim that is no longer
+    /// current is ignored. This process can claim the run again even if the release fails.
     fn release(&self, run: &RunId, epoch: u64) -> Future<'_, Result<(), StoreError>>;
 
-    /// The same without waiting for it: for a holder that is dropped.
+    /// Like [`Store::release`] without waiting, for a holder that is being dropped.
     fn abandon(&self, run: &RunId, epoch: u64);
 
-    /// Runs in the background that could continue and that no live process drives, this one included; the oldest first, at most so many.
+    /// Up to `limit` background runs that can continue and have no live driver, not even this process; oldest first.
     fn undriven(&self, limit: usize) -> Future<'_, Result<Vec<RunId>, StoreError>>;
 
-    /// Claims the first of these runs that want a driver in the background and that no live process drives, this one included, at most so many; gives
-    /// each with its epoch. One that another process is claiming right now is passed over.
+    /// Claims up to `limit` of these runs, in order, that want a background driver and have no live driver, not even this
+    /// process. Returns each with its epoch. A run that another process is claiming right now is skipped.
     fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>>;
 
-    /// Claims the next runs in the background that could continue, that no live process drives, and that are fit for it, at most so many.
+    /// Claims up to `limit` background runs that can continue, have no live driver and satisfy `fit`.
     fn claim_next<'a>(
         &'a self,
         is_fit: &'a (dyn Fn(&RunId) -> bool + Sync),
@@ -376,21 +344,21 @@ pub trait Store: Send + Sync {
                 if all || limit == 0 {
                     return Ok(Vec::new());
                 }
-                // However many unfit ones are listed before it, there may be one that is fit.
+                // No matter how many unsuitable runs come first, a suitable one may follow.
                 listing = listing.saturating_mul(4);
             }
         })
     }
 
-    /// This process's own driver id, made when the store was opened.
+    /// This process's driver id, generated when the store was opened.
     fn driver(&self) -> &DriverId;
 
-    /// How long this process may rely on its claims. Where they last as long as the process, the lease has no limit.
+    /// How long this process may rely on its claims: without limit if they last as long as the process.
     fn lease(&self) -> Lease {
         Lease::unlimited()
     }
 
-    /// Who drives the run, if that process is alive.
+    /// The live driver of a run.
     fn driver_of(&self, run: &RunId) -> Future<'_, Result<Option<DriverInfo>, StoreError>>;
 
     /// The runs that match a filter, newest first.
@@ -401,7 +369,7 @@ pub trait Store: Send + Sync {
         self.list_runs(RunFilter::default(), page)
     }
 
-    /// Runs whose id begins so, newest first.
+    /// Runs whose id starts with this prefix, newest first.
     fn find_runs(&self, prefix: &str) -> Future<'_, Result<Vec<ListedRun>, StoreError>>;
 
     /// Runs about this feature, newest first.
@@ -409,66 +377,68 @@ pub trait Store: Send + Sync {
         self.list_runs(RunFilter { feature: Some(feature.to_owned()), ..RunFilter::default() }, Page::ALL)
     }
 
-    /// Holds, in the order that the filter says.
+    /// Holds, in the order of the filter.
     fn holds(&self, filter: HoldFilter, page: Page) -> Future<'_, Result<Vec<ListedHold>, StoreError>>;
 
-    /// Holds of any state whose id begins so, ordered by their ids.
+    /// Holds in any state whose id starts with this prefix, ordered by id.
     fn find_holds(&self, prefix: &str) -> Future<'_, Result<Vec<ListedHold>, StoreError>>;
 
-    /// Timers that are due at this moment or before it, the earliest first.
+    /// Timers that are due at or before this time, earliest first.
     fn timers(&self, due_before: Timestamp, limit: usize) -> Future<'_, Result<Vec<TimerRow>, StoreError>>;
 
-    /// Notices of the outbox, at most so many.
     fn outbox(&self, filter: OutboxFilter, limit: usize) -> Future<'_, Result<Vec<OutboxEntry>, StoreError>>;
 
-    /// Claims a notice for this process, as long as it is still as it was listed; gives whether it was.
+    /// Claims a notice for this process if it is unchanged since it was listed; returns whether it was claimed.
     fn claim_notice<'a>(&'a self, listed: &'a OutboxEntry) -> Future<'a, Result<bool, StoreError>>;
 
-    /// Records what became of a notice that this process has claimed, and ends the claim. One that another process has claimed since is left alone.
+    /// Records the delivery of a notice that this process has claimed and ends the claim. A notice that another process has
+    /// claimed since is ignored.
     fn settle_notice<'a>(&'a self, row: &'a OutboxRow, delivery: Delivery) -> Future<'a, Result<(), StoreError>>;
 
-    /// A marker of the present state: another one means that another process may have committed since, or that a driver has ended.
+    /// A marker for the current state: a different one later means that another process may have committed, or that a driver
+    /// has ended.
     fn changes(&self) -> u64;
 
-    /// A marker for [`Store::run_changed`], to be taken before the run is read: from then on, changes of this run are told from those of others.
+    /// A marker for [`Store::run_changed`]; take it before reading the run. From then on, changes of this run are tracked
+    /// separately.
     fn changes_of(&self, run: &RunId) -> u64;
 
-    /// Ends, with the new marker, when any process may have committed since that marker was given.
+    /// Resolves to the new marker when any process may have committed since `since`.
     fn changed(&self, since: u64) -> Future<'_, Result<u64, StoreError>>;
 
-    /// The same for one run: its commits, and who drives it. With a version that is `known`, commits up to that one do not count.
-    /// It may end sooner, and does where a store cannot tell what changed.
+    /// Like [`Store::changed`], for one run: its commits and its driver. Commits up to version `known` do not count. It may
+    /// resolve early, and does if the store cannot tell what changed.
     fn run_changed<'a>(&'a self, run: &'a RunId, since: u64, known: Option<u64>) -> Future<'a, Result<u64, StoreError>>;
 
-    /// Why changes of other processes are noticed later than they could be, if they are.
+    /// Why changes of other processes are noticed with a delay, if they are.
     fn changes_warning(&self) -> Option<String> {
         None
     }
 
-    /// For verification: all that is stored of one run beside its commits.
+    /// For verification: everything stored for one run except its commits.
     fn stored_run(&self, run: &RunId) -> Future<'_, Result<Option<StoredRun>, StoreError>>;
 
-    /// For verification: runs with all that is stored of them beside their commits, after a place, in order.
+    /// For verification: everything stored for runs except their commits, after a position, in order.
     fn scan_runs(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredRun>, StoreError>>;
 
-    /// For verification: commit rows of all runs, run by run, after a place, in order.
+    /// For verification: commit rows of all runs, run by run, after a position, in order.
     fn scan_commits(&self, after: Option<i64>, limit: usize) -> Future<'_, Result<Vec<StoredCommit>, StoreError>>;
 
-    /// For verification: stored values as they are, after a digest, in order.
+    /// For verification: raw stored values, after a digest, in order.
     fn scan_values(&self, after: Option<Digest>, limit: usize) -> Future<'_, Result<Vec<StoredValue>, StoreError>>;
 
-    /// For verification: what belongs to nothing, and what is missing.
+    /// For verification: items that belong to nothing, and references to missing items.
     fn orphans(&self) -> Future<'_, Result<Vec<Orphan>, StoreError>>;
 
-    /// For verification: what the backend itself finds wrong with its files.
+    /// For verification: damage that the backend itself finds in its files.
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>>;
 
-    /// For verification: commits that were acknowledged and are no longer stored, where the backend can know of them.
+    /// For verification: acknowledged commits that are no longer stored, if the backend can detect them.
     fn missing_commits(&self) -> Future<'_, Result<Vec<Missing>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// Fails when what is open is no longer what is at its path: it was removed or moved.
+    /// Fails if the open database was removed or moved.
     fn still_there(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -476,15 +446,15 @@ pub trait Store: Send + Sync {
     /// What [`Store::remove_unreferenced_values`] would remove.
     fn unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>>;
 
-    /// Removes the values that no run refers to, all at once, and says what that was.
+    /// Removes the values that no run refers to, in one transaction, and returns what was removed.
     fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>>;
 
-    /// Writes a copy of all runs into a new database file, as of one moment, while others go on; a file that is there already is an error.
-    /// The copy is a database as [`crate::SqliteStore`] has it, whatever this store is.
+    /// Writes a consistent copy of all runs into a new database file without blocking other processes; fails if the file
+    /// exists. The copy is a [`crate::SqliteStore`] database, whatever the backend.
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>>;
 }
 
-/// What no backend takes, because it could only come from a mistake in the caller.
+/// Rejects appends that could only come from a bug in the caller.
 pub(crate) fn refuse_misuse(append: &Append, own: &DriverId) -> Result<(), StoreError> {
     let misused = |detail: &str| Err(StoreError::Misused(format!("an append to run {} {detail}", append.run)));
     if append.commit.version != append.expected + 1 {

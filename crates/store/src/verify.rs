@@ -1,85 +1,37 @@
-//! Finds what was changed or lost in a store: gaps, commits that do not follow from the one before, values that are not what their digest says.
+//! Detects changed or lost data in a store: gaps, broken hash chains, values that do not match their digest.
 //!
-//! What a history cannot show of itself is that its end is missing, unless something else that is stored knows of it: a store that has lost commits may
-//! know which were the last.
+//! A history alone cannot show that its last commits are missing. A backend that keeps a separate record of its last commits
+//! can: see [`Store::missing_commits`].
 
 use crate::error::StoreError;
+use crate::hash_chain::HashChain;
 use crate::store::{Missing, Orphan, Store, StoredRun};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::hash_chain::SealedCommit;
 use std::collections::BTreeMap;
 
-/// How many rows are read at once.
 const ROWS: usize = 256;
-/// How many values are read at once: they may be large.
+/// Values are read in smaller pages because they may be large.
 const VALUES: usize = 16;
 
-/// Something that is not as it was written.
+/// A difference between the stored data and what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The run that it belongs to, where that is known.
+    /// The run it belongs to, if known.
     pub run: Option<RunId>,
-    /// Where it is: `commit 7`, `value 4f…`.
+    /// For example `commit 7` or `value 4f…`.
     pub place: String,
-    /// What is wrong with it.
     pub problem: String,
 }
 
 impl Finding {
-    fn new(run: Option<&RunId>, place: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(run: Option<&RunId>, place: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { run: run.cloned(), place: place.into(), problem: problem.into() }
     }
 }
 
-/// Follows the commits of one run from the first on.
-#[derive(Debug)]
-pub struct HashChain {
-    run: RunId,
-    version: u64,
-    hash: Digest,
-    next_seq: Option<u64>,
-}
-
-impl HashChain {
-    /// Nothing has been seen of the run yet.
-    pub fn new(run: RunId) -> Self {
-        Self { run, version: 0, hash: Digest::ZERO, next_seq: Some(1) }
-    }
-
-    /// The version of the last commit that was seen.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// Looks at the next commit that is stored, and tells what is wrong with it.
-    pub fn check_next(&mut self, commit: &SealedCommit, findings: &mut Vec<Finding>) {
-        let place = format!("commit {}", commit.version);
-        let mut find = |problem: String| findings.push(Finding::new(Some(&self.run), place.clone(), problem));
-        if commit.version != self.version + 1 {
-            find(format!("it comes after commit {}: what was between them is missing", self.version));
-        }
-        if !commit.follows(&self.run, self.hash) {
-            find("its hash does not follow from the commit before it and from what it holds".to_owned());
-        }
-        match commit.open() {
-            Err(error) => {
-                find(error.to_string());
-                self.next_seq = None;
-            }
-            Ok(opened) => {
-                if self.next_seq.is_some_and(|expected| expected != opened.first_seq) {
-                    find(format!("its first event has number {}, which is not the next one", opened.first_seq));
-                }
-                self.next_seq = Some(opened.first_seq.saturating_add(opened.entries.len() as u64));
-            }
-        }
-        self.version = commit.version;
-        self.hash = commit.hash;
-    }
-}
-
-/// Checks one run: its commits, the values that it refers to, its folded state's place. Nothing when there is no such run.
+/// Checks one run: its commits, the values it refers to and the version of its materialized state. `None` if there is no such
+/// run.
 pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Finding>>, StoreError> {
     let mut findings = Vec::new();
     let stored = match store.stored_run(run).await {
@@ -100,17 +52,17 @@ pub async fn verify_run(store: &dyn Store, run: &RunId) -> Result<Option<Vec<Fin
     findings.extend(missing.iter().filter(|missing| missing.run == *run).map(missing_end));
     let Some(stored) = stored else { return Ok(Some(findings)) };
     check_end(&stored, chain.version(), &mut findings);
-    for digest in &stored.refers_to {
+    for digest in &stored.referenced_values {
         let place = format!("value {digest}");
         let values = store.values(&[*digest]).await;
         if report_damage(values, Some(run), &place, &mut findings)?.is_some_and(|values| values.contains(&None)) {
-            findings.push(Finding::new(Some(run), place, "the run refers to it, and it is missing"));
+            findings.push(Finding::new(Some(run), place, "the run refers to it, but it is missing"));
         }
     }
     Ok(Some(findings))
 }
 
-/// Checks all that is stored.
+/// Checks the whole store.
 pub async fn verify_store(store: &dyn Store) -> Result<Vec<Finding>, StoreError> {
     let mut findings = Vec::new();
     let damage = store.damage().await;
@@ -128,7 +80,7 @@ pub async fn verify_store(store: &dyn Store) -> Result<Vec<Finding>, StoreError>
     Ok(findings)
 }
 
-/// What cannot be read because it is damaged is a finding, and no reason to stop.
+/// Turns damage that prevents reading into a finding, so that verification continues.
 fn report_damage<T>(
     result: Result<T, StoreError>,
     run: Option<&RunId>,
@@ -146,10 +98,10 @@ fn report_damage<T>(
 }
 
 fn missing_end(missing: &Missing) -> Finding {
-    Finding::new(Some(&missing.run), missing.commits(), "recorded, and missing from the end of the history")
+    Finding::new(Some(&missing.run), missing.commits(), "recorded, but missing from the end of the history")
 }
 
-/// Follows every chain, and gives the version that each ends with.
+/// Checks every hash chain, and returns the version that each ends with.
 async fn check_commits(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<BTreeMap<RunId, u64>, StoreError> {
     let mut ends = BTreeMap::new();
     let mut chain: Option<HashChain> = None;
@@ -159,7 +111,7 @@ async fn check_commits(store: &dyn Store, findings: &mut Vec<Finding>) -> Result
         let Some(rows) = report_damage(rows, None, "the commits", findings)? else { return Ok(ends) };
         for row in &rows {
             let Some(run) = &row.run else {
-                findings.push(Finding::new(None, format!("commit at {:#x}", row.place), "it belongs to no run that is stored"));
+                findings.push(Finding::new(None, format!("commit at {:#x}", row.place), "it does not belong to a stored run"));
                 continue;
             };
             let chain = match &mut chain {
@@ -199,8 +151,9 @@ fn check_end(stored: &StoredRun, version: u64, findings: &mut Vec<Finding>) {
     if let Some(materialized) =
         stored.materialized.as_ref().filter(|materialized| materialized.version > version || materialized.version == 0)
     {
-        let problem = format!("it is said to be that after commit {}, and the last one is {version}", materialized.version);
-        findings.push(Finding::new(run, "its folded state", problem));
+        let problem =
+            format!("it claims to be the state after commit {}, but the last commit is {version}", materialized.version);
+        findings.push(Finding::new(run, "its materialized state", problem));
     }
 }
 
@@ -210,7 +163,7 @@ async fn check_values(store: &dyn Store, findings: &mut Vec<Finding>) -> Result<
         let values = store.scan_values(after, VALUES).await;
         let Some(values) = report_damage(values, None, "the stored values", findings)? else { return Ok(()) };
         for value in values.iter().filter(|value| Digest::of(&value.bytes) != value.digest) {
-            findings.push(Finding::new(None, format!("value {}", value.digest), "its bytes have another digest"));
+            findings.push(Finding::new(None, format!("value {}", value.digest), "its contents do not match its digest"));
         }
         match values.last() {
             Some(last) => after = Some(last.digest),
@@ -223,10 +176,10 @@ fn orphan_finding(orphan: Orphan) -> Finding {
     match orphan {
         Orphan::ValueWithoutReference(digest) => Finding::new(None, format!("value {digest}"), "no run refers to it"),
         Orphan::ReferenceWithoutValue { run, digest } => {
-            Finding::new(Some(&run), format!("value {digest}"), "the run refers to it, and it is missing")
+            Finding::new(Some(&run), format!("value {digest}"), "the run refers to it, but it is missing")
         }
         Orphan::RowsWithoutRun { table, place } => {
-            Finding::new(None, format!("{table} of run number {place}"), "they belong to no run that is stored")
+            Finding::new(None, format!("{table} of run number {place}"), "they do not belong to a stored run")
         }
     }
 }

@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn every_rule_has_a_unique_description() {
-        let source = include_str!("../../../crates/formats/src/pipeline/rule.rs");
+        let source = include_str!("../../../crates/formats/src/state_file/rule.rs");
         let rules: Vec<&str> = source
             .lines()
             .filter_map(|line| line.trim().strip_suffix("\",")?.split_once(" = \""))

@@ -11,7 +11,7 @@ use lockgate::sanitize;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::{Run, Status};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use lockgate_runner::load::load;
 use lockgate_store::DriverInfo;
 use serde::Serialize;

@@ -12,9 +12,9 @@ use lockgate::code::Code;
 use lockgate::sanitize;
 use lockgate::select;
 use lockgate_engine::id::RunId;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::{End, Run};
-use lockgate_engine::words::counted;
 use std::path::Path;
 
 /// Change an answer that no person gave

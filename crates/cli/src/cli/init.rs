@@ -63,7 +63,7 @@ pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Co
         Some(dir) => Root::at(dir),
         None => Root::at(&current_folder()?),
     };
-    let above = root.dir().parent().and_then(Root::find).filter(|_| !root.folder().is_dir());
+    let above = root.dir().parent().and_then(Root::find).filter(|_| !root.state_dir().is_dir());
     root.prepare()?;
     if let Some(above) = above {
         let dir = above.dir().to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ use crate::{diagnostics, signals};
 use lockgate::cases::{CaseError, CaseFile, CaseView};
 use lockgate::code::Code;
 use lockgate::sanitize;
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::Halt;
 use lockgate_runner::root::Root;

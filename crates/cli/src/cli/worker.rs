@@ -77,7 +77,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     let project = crate::open::open(root)?;
     let unusable = |error: std::io::Error| {
-        CommandError::new(Code::Unwritable, format!("{} cannot be used: {error}", project.root().folder().display()))
+        CommandError::new(Code::Unwritable, format!("{} cannot be used: {error}", project.root().state_dir().display()))
     };
     let mut lock = match BackgroundLock::take(project.root()).map_err(unusable)? {
         Ok(lock) => lock,

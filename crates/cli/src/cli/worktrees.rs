@@ -85,7 +85,7 @@ async fn list(project: &Project, named: Option<&str>, json: bool) -> Result<Exit
         return Ok(Exit::Done);
     }
     let line = |listed: &ListedWorktree| {
-        let (view, status) = (&listed.worktree, listed.status.map_or("unknown", Status::word));
+        let (view, status) = (&listed.worktree, listed.status.map_or("unknown", Status::as_str));
         format!("{} ({status})  {}\n", styled(STRONG, &view.run), view.line())
     };
     let text: String = listed.iter().map(line).collect();

@@ -12,12 +12,12 @@ const FEW: usize = 5;
 
 pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
     let title = sanitize::line(&format!("{} {}", view.prd, view.title)).into_owned();
-    let status = styled(view.status.style(), view.status.word());
+    let status = styled(view.status.style(), view.status.as_str());
     let mut text = format!("{} is {status}, in phase {} of {}\n", styled(STRONG, title), view.current_phase, view.phases.len());
     text += &format!("  file {}\n", styled(FAINT, sanitize::line(&view.file)));
     if let Some(review) = &view.review {
         let why = review.override_reason.as_deref().map(|why| format!(": {}", sanitize::line(why))).unwrap_or_default();
-        let (verdict, p0, p1) = (review.verdict.word(), review.p0, review.p1);
+        let (verdict, p0, p1) = (review.verdict.as_str(), review.p0, review.p1);
         text += &format!("  review {verdict} (attempt {}, {p0} P0, {p1} P1){why}\n", review.attempt);
     }
     if view.waits_for_review {

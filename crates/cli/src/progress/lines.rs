@@ -5,11 +5,11 @@ use crate::run_text::{hanging, tail_text};
 use lockgate::phrases::{again, asker, by, first_line, used};
 use lockgate::{describe, human_time, sanitize};
 use lockgate_engine::id::{PhaseId, TaskKey};
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::Actor;
 use lockgate_engine::run::event::{Failure, GapsChecked};
-use lockgate_engine::words::counted;
 use lockgate_runner::notifications::{
     AgentQuery, Answer, GapCheck, Kind, Note, Notification, PhaseEnd, Retry, Skip, StepOutcome, Warning,
 };
@@ -170,7 +170,7 @@ fn rework(text: &mut String, tasks: &[TaskKey], stale: &[TaskKey], issues: &str)
 fn gaps(text: &mut String, checked: &GapsChecked) {
     let word = match checked.action {
         None => styled(GOOD, "finds no gaps"),
-        Some(action) => styled(WARNING, format_args!("finds gaps: {}", action.word())),
+        Some(action) => styled(WARNING, format_args!("finds gaps: {}", action.as_str())),
     };
     line(text, format_args!("  gap check of {} {word}", name(&checked.phase)));
     checked.message.iter().chain(&checked.gaps).for_each(|line| indented(text, "", line));

@@ -10,7 +10,7 @@ use crate::print::{FAINT, STRONG, styled};
 use anstream::adapter::strip_str;
 use lockgate::sanitize;
 use lockgate::view::{DiffView, FileView};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 
 /// The minimum number of files that are named.
 const FILES_NAMED: usize = 3;

@@ -43,13 +43,13 @@ struct OptionText {
 impl HoldText {
     pub(crate) async fn of(run: &Run, hold: &Hold, store: &dyn Store) -> Result<Self, CommandError> {
         let view = HoldView::with_previews(hold, store).await?;
-        let text = hold.asked.as_ref().map_or_else(|| hold.prompt.clone(), |asked| asked.prompt().trim_end().to_owned());
+        let text = hold.question.as_ref().map_or_else(|| hold.prompt.clone(), |asked| asked.prompt().trim_end().to_owned());
         let options = hold.options.iter().enumerate().map(|(at, choice)| {
             let before = hold.previous_choice().is_some_and(|previous| previous.id == choice.id);
             let before = if before { " (previous answer)" } else { "" };
             OptionText {
                 line: format!("{}{before}", sanitize::line(&view::option_line(at, choice))),
-                details: hold.asked.iter().flat_map(|asked| asked.pros_and_cons(&choice.id)).collect(),
+                details: hold.question.iter().flat_map(|asked| asked.pros_and_cons(&choice.id)).collect(),
             }
         });
         Ok(Self {

@@ -300,7 +300,7 @@ impl Tree {
             GapState::Waived => "waived by a person".to_owned(),
             GapState::Open { action, notes } => {
                 let notes: Vec<String> = notes.iter().map(|note| first_line(note)).collect();
-                format!("{}: {}", action.word().replace('_', " "), notes.join("; "))
+                format!("{}: {}", action.as_str().replace('_', " "), notes.join("; "))
             }
         };
         Some(GapNode { mark: self.as_driven(gap_mark(&phase.gap.state, phase.tasks_done())), text })

@@ -198,7 +198,7 @@ impl Tree {
             RunStatus::Interrupted => "no process drives it".to_owned(),
             RunStatus::Waiting => "waits for a person".to_owned(),
             RunStatus::Failed | RunStatus::Aborted | RunStatus::Cancelled | RunStatus::Complete | RunStatus::Unknown => {
-                self.status.word().to_owned()
+                self.status.as_str().to_owned()
             }
         };
         Row {

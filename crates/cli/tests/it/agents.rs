@@ -77,7 +77,7 @@ phases:
     assert_eq!(out(&project, "result.txt"), "mine\n");
     let output = project.run(&["run", "flow.yaml", "--agent", "./silent.sh"]);
     ended(&output, 1);
-    assert!(output.stderr.contains("neither wrote result.txt nor said anything"), "{}", output.stderr);
+    assert!(output.stderr.contains("neither wrote result.txt nor replied"), "{}", output.stderr);
 }
 
 #[test]
@@ -195,7 +195,7 @@ exit 1
     program(&project, "claude.sh", half);
     let output = project.run(&["run", "flow.yaml", "other"]);
     ended(&output, 1);
-    assert!(output.stderr.contains("its output ends before it says how it went"), "{}", output.stderr);
+    assert!(output.stderr.contains("its output ended without a final result"), "{}", output.stderr);
 }
 
 #[test]
@@ -257,13 +257,13 @@ case $(ls | grep -c asked) in 1) echo 'no idea';; 2) echo '{"verdict": "perhaps"
     ended(&project.run(&["run", "flow.yaml", "--agent", "./agent.sh"]), 0);
     assert!(project.path("shipped").exists());
     assert_eq!(serde_json::from_str::<Value>(&out(&project, "verdict.json")).unwrap(), json!({"verdict": "ship"}));
-    assert!(project.read("asked-2.txt").contains("does not fit the JSON Schema: /verdict"), "{}", project.read("asked-2.txt"));
+    assert!(project.read("asked-2.txt").contains("does not match the JSON Schema: /verdict"), "{}", project.read("asked-2.txt"));
     assert_eq!(project.events(&project.newest(), "task_finished")[0]["agent"]["asks"], 3);
     std::fs::remove_file(project.path("shipped")).unwrap();
     program(&project, "never.sh", "#!/bin/sh\ncat >/dev/null\necho no\n");
     let output = project.run(&["run", "flow.yaml", "--agent", "./never.sh"]);
     ended(&output, 1);
-    assert!(output.stderr.contains("does not fit `output_schema` after 3 asks: the answer is no JSON"), "{}", output.stderr);
+    assert!(output.stderr.contains("does not match `output_schema` after 3 asks: the answer is not JSON"), "{}", output.stderr);
 }
 
 #[test]

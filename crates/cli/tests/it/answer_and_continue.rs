@@ -28,7 +28,7 @@ fn waiting(project: &Project) -> String {
 fn without_a_terminal_an_answer_continues_the_run_in_the_background() {
     let project = Project::new();
     let run = waiting(&project);
-    let recorded = project.json(0, &["answer", &project.waiting_hold(), "Publish", "--json", "--no-resume"]);
+    let recorded = project.json(0, &["answer", &project.waiting_hold(), "Publish", "--json"]);
     assert_eq!((&recorded["recorded"], &recorded["continues"]), (&true.into(), &"background".into()), "{recorded}");
     assert_eq!(project.run(&["wait", &run]).code, Some(0));
     assert_eq!(project.read("trace"), "worked\npublished\n");
@@ -51,7 +51,7 @@ fn an_answer_with_no_resume_is_only_recorded() {
 fn an_answer_that_ends_the_run_continues_nothing() {
     let project = Project::new();
     let run = waiting(&project);
-    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Stop", "--no-resume"]).code, Some(0));
+    assert_eq!(project.run(&["answer", &project.waiting_hold(), "Stop"]).code, Some(0));
     until("the end of the run", || project.status(&run)["status"] == "aborted");
 }
 
@@ -65,7 +65,7 @@ fn the_only_open_hold_needs_no_name() {
     assert_eq!(output.code, Some(4), "{output:?}");
     let command = format!("lockgate answer {} Publish", project.waiting_hold());
     assert!(output.stderr.contains("error[option-not-found]") && output.stderr.contains(&command), "{output:?}");
-    let output = project.run(&["answer", "publish", "--no-resume"]);
+    let output = project.run(&["answer", "publish"]);
     assert!(
         output.code == Some(4) && output.stderr.contains(&format!("help: to answer the only open hold: {command}")),
         "{output:?}"
@@ -80,7 +80,7 @@ fn an_answer_is_not_continued_when_the_workflow_has_changed_but_is_recorded() {
     let project = Project::new();
     let run = waiting(&project);
     project.write("flow.yaml", FLOW.replace("echo published", "echo changed"));
-    let recorded = project.json(0, &["answer", &project.waiting_hold(), "Publish", "--json", "--no-resume"]);
+    let recorded = project.json(0, &["answer", &project.waiting_hold(), "Publish", "--json"]);
     assert_eq!((&recorded["recorded"], &recorded["continues"]), (&true.into(), &"no".into()), "{recorded}");
     assert_eq!(project.status(&run)["status"], "interrupted");
     assert_eq!(project.run(&["resume", &run, "--changed", "keep"]).code, Some(0));

@@ -39,7 +39,7 @@ exit 3
 --- stdout
 --- stderr
 hold [HOLD] is answered: "Publish"
-run [RUN] goes on
+run [RUN] continues
   the shown content has changed, so the hold is reopened: [HOLD]@2
     article.md changed (24 B, was 23 B)
     --- article.md (as shown)

@@ -47,7 +47,7 @@ exit 0
 --- stdout
 --- stderr
 hold [HOLD] is answered: "Continue"
-run [RUN] goes on
+run [RUN] continues
 phase build
   build/make started
   build/make done in [TOOK]

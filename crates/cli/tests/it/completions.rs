@@ -34,10 +34,10 @@ fn runs_holds_options_and_tasks_are_completed() {
     let (run, hold) = (project.newest(), project.waiting_hold());
     assert_eq!(offered(&project, &["status", ""]), [run.as_str(), "login", "flow"]);
     assert_eq!(offered(&project, &["cancel", "lo"]), ["login"]);
-    assert_eq!(offered(&project, &["answer", "", "--no-resume"]), [hold.as_str()]);
-    assert_eq!(offered(&project, &["answer", &hold, "", "--no-resume"]), ["Looks good", "Stop"]);
-    assert_eq!(offered(&project, &["answer", &hold, "st", "--no-resume"]), ["Stop"]);
-    assert_eq!(offered(&project, &["retry", &run, "review/", "--no-resume"]), ["review/work", "review/clean"]);
+    assert_eq!(offered(&project, &["answer", ""]), [hold.as_str()]);
+    assert_eq!(offered(&project, &["answer", &hold, ""]), ["Looks good", "Stop"]);
+    assert_eq!(offered(&project, &["answer", &hold, "st"]), ["Stop"]);
+    assert_eq!(offered(&project, &["retry", &run, "review/"]), ["review/work", "review/clean"]);
     assert_eq!(offered(&project, &["logs", "review/w"]), ["review/work"]);
     assert_eq!(offered(&project, &["pipe"]), ["pipeline"]);
     let root = project.root();

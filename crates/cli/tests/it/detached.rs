@@ -137,7 +137,7 @@ fn a_second_background_process_drives_nothing() {
     let pid = background(&project).expect("a process in the background");
     let second = project.run(&["worker"]);
     assert_eq!(second.code, Some(3), "{second:?}");
-    assert!(second.stderr.contains(&format!("process {pid} drives")), "{second:?}");
+    assert!(second.stderr.contains(&format!("process {pid} already drives")), "{second:?}");
     project.write("go", "");
     until_gone(&project);
 }
@@ -285,7 +285,7 @@ fn a_background_process_reports_a_full_disk_and_retries() {
     command.args(["-c", &script]).current_dir(project.root()).env("LOCKGATE", crate::project::program());
     crate::project::without_terminal(&mut command);
     let child = command.spawn().unwrap();
-    until("two tries", || project.read("stderr.txt").matches("there is no room left").count() > 1);
+    until("two tries", || project.read("stderr.txt").matches("no space left").count() > 1);
     assert!(project.read("stderr.txt").contains("retrying in"), "{}", project.read("stderr.txt"));
     stop(&background(&project).expect("a process that drives"), Signal::TERM);
     finish(child);
@@ -311,7 +311,7 @@ fn a_full_disk_is_reported_and_detached_runs_continue_later() {
     let refused = command.output().unwrap();
     assert_ne!(refused.status.code(), Some(0), "{refused:?}");
     let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(reported.contains("there is no room left"), "{reported}");
+    assert!(reported.contains("no space left"), "{reported}");
     assert_eq!(project.status(run)["status"], "waiting", "half an answer was recorded");
     well(&project.run(&["answer", &hold, "Continue", "--no-resume"]));
     assert_eq!(project.run(&["wait", run]).code, Some(0));

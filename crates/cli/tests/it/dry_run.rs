@@ -149,7 +149,7 @@ fn an_endless_dry_run_is_stopped_and_reported() {
     let project = Project::with(flow);
     let output = project.run(&["run", "flow.yaml", "--dry-run"]);
     assert_eq!(output.code, Some(1), "{output:?}");
-    let reported = "cut short: the hold a opened 20 times, and its first option only leads round; answer it with a=OPTION (\"Redo\", \"Go\")\n";
+    let reported = "cut short: the hold a opened 20 times, and its first option always leads back to it; answer it with a=OPTION (\"Redo\", \"Go\")\n";
     assert!(output.stdout.contains(reported), "{output:?}");
     assert_eq!(output.stdout.matches("phase a (execution").count(), 19);
     let gaps =
@@ -214,7 +214,7 @@ fn cases_with_the_expected_outcome_pass() {
       path: [plan, plan, build, ship]
       holds: [plan, plan, build/lint, ship]
       omitted: []
-      files: { plan.md: short, bsd.bin: 'stands in' }
+      files: { plan.md: short, bsd.bin: 'a stub for' }
       context:
         outputs.build.pick.count: 9
         outputs: { plan: { score: { score: 7 } } }
@@ -243,19 +243,19 @@ flow.test.yaml
   FAILED stops (line 3)
          status
            expected: complete
-           came:     aborted
+           actual:   aborted
          path
            expected: [plan, build]
-           came:     [plan]
+           actual:   [plan]
          context feature.name
            expected: \"login\"
-           came:     null
+           actual:   null
          context outputs.none
            expected: 1
-           came:     there is nothing
+           actual:   missing
          file plan.md
            expected: a text with \"secret\"
-           came:     \"This stands in for what the agent of plan/draft would say.\\n\"
+           actual:   \"This is a stub for the answer of the agent of plan/draft.\\n\"
 0 passed, 1 failed
 ";
     assert_eq!(output.stdout, reported);

@@ -53,7 +53,7 @@ fn fanning_out_over_a_non_list_fails_and_over_an_empty_list_succeeds() {
     let project = Project::with(&tasks("      - { id: each, for_each: { script: 'return 3' }, pass: true }\n"));
     let output = project.run(&["run", "flow.yaml"]);
     ended(&output, 1);
-    assert!(output.stderr.contains("`for_each` needs a list, and this is none: 3"), "{}", output.stderr);
+    assert!(output.stderr.contains("`for_each` needs a list, but got: 3"), "{}", output.stderr);
     project.write("flow.yaml", tasks("      - { id: each, for_each: [], pass: true }\n"));
     ended(&project.run(&["run", "flow.yaml"]), 0);
     project.write("flow.yaml", tasks("      - { id: each, for_each: { lines: gone.txt }, pass: true }\n"));

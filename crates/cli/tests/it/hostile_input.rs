@@ -114,7 +114,7 @@ fn a_hostile_feature_name_is_treated_as_text() {
     );
     let output = project.run(&["run", "flow.yaml", "../../escape"]);
     assert_eq!(output.code, Some(4), "{output:?}");
-    assert!(output.stderr.contains("must be a folder under the root"), "{output:?}");
+    assert!(output.stderr.contains("must be a directory inside the root"), "{output:?}");
     assert!(!project.path("../escape").exists());
 }
 

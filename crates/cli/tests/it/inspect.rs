@@ -70,7 +70,7 @@ exit 0
   ! missing.md does not exist
   file notes.md (6 B)
   │ notes
-  file missing.md (not there)
+  file missing.md (missing)
   lockgate answer [HOLD]@1 Continue
   lockgate answer [HOLD]@1 Abort
 --- stderr
@@ -139,7 +139,7 @@ run [RUN] is waiting
   ! missing.md does not exist
   file notes.md (6 B)
   │ notes
-  file missing.md (not there)
+  file missing.md (missing)
   since [TIME] ([AGO])
   who can move it: a person
     lockgate answer [HOLD]@1 Continue
@@ -306,7 +306,7 @@ fn the_root_is_found_in_a_parent_directory_or_given_explicitly() {
     let output = command.current_dir(elsewhere.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no .lockgate in"), "{output:?}");
-    assert!(std::fs::read_dir(elsewhere.path()).unwrap().next().is_none(), "looking makes nothing");
+    assert!(std::fs::read_dir(elsewhere.path()).unwrap().next().is_none(), "opening creates nothing");
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn long_lists_are_paged_and_name_the_next_page() {
             let part: Vec<Value> = serde_json::from_str(&output.stdout).unwrap();
             seen.extend(part.iter().map(|entry| entry[id].as_str().unwrap().to_owned()));
             let last = seen.last().unwrap().clone();
-            let reported = output.stderr.contains(&format!("`lockgate {command} --limit 2 --after {last}` goes on"));
+            let reported = output.stderr.contains(&format!("continue with `lockgate {command} --limit 2 --after {last}`"));
             assert_eq!(reported, seen.len() < 5, "{output:?}");
             if !reported {
                 break;

@@ -198,7 +198,7 @@ fn ctrl_z_stops_lockgate_and_not_its_tasks_and_fg_shows_the_tree_again() {
     screen.send("\x1a");
     screen.shows("stopped with ");
     screen.shows("same");
-    assert!(screen.text().contains("waits until `fg`"), "{}", screen.text());
+    assert!(screen.text().contains("continues after `fg`"), "{}", screen.text());
     assert!(!screen.text().contains('●'), "the tree is gone while the shell has the terminal: {}", screen.text());
     let ticks = project.read("ticks").len();
     until("the task's next tick", || project.read("ticks").len() > ticks);

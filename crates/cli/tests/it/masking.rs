@@ -48,7 +48,7 @@ fn a_task_directory_outside_the_root_is_refused() {
     for dir in ["/etc", "../.."] {
         let refused = project.run(&["run", "flow.yaml", "--var", &format!("d={dir}")]);
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.stderr.contains("under the root"), "{refused:?}");
+        assert!(refused.stderr.contains("inside the root"), "{refused:?}");
     }
 }
 

@@ -238,7 +238,7 @@ fn a_notice_that_fails_again_and_again_is_given_up() {
     code(&project.run(&["run", "flow.yaml"]), 3);
     due_now(&project, 7);
     let last = project.run(&["tick", "-v"]);
-    assert!(last.stderr.contains("given up"), "{last:?}");
+    assert!(last.stderr.contains("giving up"), "{last:?}");
     let doctor = project.run(&["doctor"]);
     assert!(doctor.stdout.contains("1 notification was given up") && doctor.stdout.contains("after 8 attempts"), "{doctor:?}");
     notify(&project, TO_FILE);

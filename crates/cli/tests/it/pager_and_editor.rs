@@ -49,7 +49,7 @@ fn the_pager_shows_the_file_as_it_was_when_the_hold_opened_with_control_characte
     let seen = project.read("seen");
     let lines: String = (1..=60).map(|at| format!("line {at}\n")).collect();
     assert!(seen.contains(&format!(" (985 B)\n{lines}{}\nred ␛[31m\tend\n", "x".repeat(500))), "{seen}");
-    assert!(seen.contains("absent.md\u{1b}[0m (not there)"), "{seen:?}");
+    assert!(seen.contains("absent.md\u{1b}[0m (missing)"), "{seen:?}");
     assert!(!seen.contains("something else") && !seen.contains("\u{1b}[31m"), "{seen:?}");
     screen.until("the prompt", |screen| said(screen, "then Enter: ") > 1);
     screen.send("\x03");

@@ -445,7 +445,7 @@ phases:
     assert_eq!((&json["phase"], &json["tasks"]), (&serde_json::Value::Null, &serde_json::json!([])), "nothing is done again");
     let fork = json["run"].as_str().unwrap();
     assert_eq!(project.status(fork)["status"], "aborted");
-    assert!(changed.stderr.contains(&format!("run {fork}")) && changed.stderr.contains("aborted"), "{changed:?}");
+    assert!(changed.stderr.contains(&format!("the changed answer aborts its fork {fork}")), "{changed:?}");
     assert!(!changed.stderr.contains("goes on") && !changed.stderr.contains("resume"), "{changed:?}");
     assert_eq!(project.status(&run)["status"], "complete");
 }

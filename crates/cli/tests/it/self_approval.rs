@@ -222,7 +222,7 @@ fn a_task_may_not_manage_the_project_and_the_attempt_is_recorded_in_its_run() {
         ("worker", "drive runs"),
         ("worker --in-background", "drive runs"),
         ("tick", "fire deadlines"),
-        ("db gc", "remove what no run needs"),
+        ("db gc", "remove files and values that no run needs"),
         ("pipeline import state.json", "import a state file"),
         ("pipeline import state.json --new", "import a state file"),
     ];

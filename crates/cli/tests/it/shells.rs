@@ -65,7 +65,7 @@ fn a_task_uses_the_nearest_configured_shell() {
     );
     let strict = project.run(&["run", "flow.yaml"]);
     assert_eq!(strict.code, Some(1), "{strict:?}");
-    assert!(strict.stderr.contains("exit code 141: a command wrote into a pipe that nothing read any more"), "{strict:?}");
+    assert!(strict.stderr.contains("exit code 141: a command wrote to a closed pipe"), "{strict:?}");
     assert_eq!(project.run(&["logs", &project.newest(), "p/awk"]).stdout, "42\n");
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\nshell: sh\n");
     let dry = project.run(&["run", "flow.yaml", "--dry-run"]);
@@ -113,7 +113,7 @@ phases:
     let output = project.run(&["run", "flow.yaml"]);
     assert_eq!(output.code, Some(0), "{output:?}");
     let printed = project.run(&["logs", &project.newest(), "p/t"]).stdout;
-    assert!(printed.starts_with("(cut off here; all of it is in the file that LOCKGATE_FEEDBACK_FILE names)"), "{printed}");
+    assert!(printed.starts_with("(cut off here; the full text is in the file named by LOCKGATE_FEEDBACK_FILE)"), "{printed}");
     let whole: usize = printed.lines().last().unwrap().trim().parse().unwrap();
     assert!(whole > 300_000, "{printed}");
     assert!(project.run(&["log", &project.newest(), "--json"]).stdout.contains("end"), "{output:?}");

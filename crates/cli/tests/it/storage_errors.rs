@@ -91,7 +91,7 @@ fn a_full_disk_is_reported_and_nothing_is_damaged() {
     let refused = limited.output().unwrap();
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(refused.status.code().is_some_and(|code| code != 0), "it ends by itself: {refused:?}");
-    assert!(stderr.contains("room") || stderr.contains("too large"), "{stderr}");
+    assert!(stderr.contains("space left") || stderr.contains("too large"), "{stderr}");
     is_intact_and_continues(&project, &run);
 }
 

@@ -11,7 +11,6 @@ pub struct ShownDiff {
     pub since: DiffSince,
     /// Only changes of these files and directories under the root; all when empty.
     pub paths: Vec<String>,
-    /// What was found.
     pub seen: SeenDiff,
 }
 
@@ -92,7 +91,7 @@ pub enum ChangeStatus {
 
 impl ChangeStatus {
     /// The word for it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "added",
             Self::Deleted => "deleted",
@@ -125,7 +124,7 @@ pub struct ApprovedDiff {
 }
 
 impl ShownDiff {
-    /// Whether what was approved is still so. Commits on the way do not matter, only the files do.
+    /// Whether the approved diff is unchanged. Only the files matter, not the commits in between.
     pub fn is_unchanged_from(&self, then: &Self) -> bool {
         let same = match (&self.seen, &then.seen) {
             (SeenDiff::Change(now), SeenDiff::Change(then)) => now.digest == then.digest,

@@ -52,7 +52,7 @@ pub struct Hold {
     pub since: Timestamp,
     /// The full question, if there is more to it than the prompt.
     #[serde(default)]
-    pub asked: Option<Box<HoldQuestion>>,
+    pub question: Option<Box<HoldQuestion>>,
     /// Settings of holds that do more than wait for a person.
     #[serde(default)]
     pub terms: Terms,
@@ -132,7 +132,7 @@ pub enum HoldKind {
 }
 
 impl HoldKind {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Checkpoint => "checkpoint",
             Self::Interrupted => "interrupted",
@@ -251,7 +251,7 @@ impl NamedVariants for HoldKind {
     ];
 
     fn as_str(self) -> &'static str {
-        self.word()
+        self.as_str()
     }
 }
 
@@ -269,7 +269,7 @@ pub enum HoldState {
 }
 
 impl HoldState {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
             Self::Checking => "checking",
@@ -324,7 +324,7 @@ impl PresentedFile {
     }
 }
 
-/// What was found at a path.
+/// The observed content of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Seen {
@@ -378,7 +378,7 @@ impl Hold {
         }
     }
 
-    /// Whether it shows files or a git change, so that an answer is bound to what was seen.
+    /// Whether it shows files or a git diff that an answer is bound to.
     pub fn shows_content(&self) -> bool {
         !self.files.is_empty() || self.diff.is_some()
     }

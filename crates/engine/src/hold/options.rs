@@ -42,9 +42,9 @@ pub enum Action {
     SkipPhases(Vec<PhaseId>),
     /// The run ends here.
     Abort,
-    /// What was interrupted or failed runs again.
+    /// Interrupted or failed work runs again.
     Rerun,
-    /// What was interrupted or failed counts as done.
+    /// Interrupted or failed work counts as done.
     CountAsDone,
     /// The budget is raised by its original amount.
     RaiseBudget(BudgetScope),
@@ -56,7 +56,7 @@ pub enum Action {
 
 impl Action {
     /// The name in files and records.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Continue => "continue",
             Self::RepeatPhase(_) => "repeat_phase",

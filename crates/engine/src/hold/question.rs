@@ -36,7 +36,7 @@ pub enum Topic {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authentication {
-    /// What was attempted, if known.
+    /// The attempted command, if known.
     pub attempted: String,
     /// The line of output that shows it.
     pub error: String,
@@ -318,7 +318,7 @@ mod tests {
             automated: Some("made the account".into()),
             needed: "the link in the mail".into(),
             instructions: Some("Click it.".into()),
-            check: Some(Check { run: "mail verified".into(), timeout: None, told: None }),
+            check: Some(Check { run: "mail verified".into(), timeout: None, description: None }),
         };
         assert_eq!(
             asked(Topic::Question(Question::Action(action))),

@@ -34,7 +34,7 @@ fn hold(kind: HoldKind, options: Vec<Choice>, chosen: Option<&str>) -> Hold {
         answers,
         opened_at: at,
         since: at,
-        asked: None,
+        question: None,
         terms: Terms::default(),
         previous: None,
         diff: None,
@@ -83,7 +83,7 @@ fn a_deadline_escalates_only_after_it_passed_and_only_if_configured() {
 
 #[test]
 fn only_a_continuing_answer_is_checked_and_only_once() {
-    let check = Check { run: "true".into(), timeout: Some(Duration::from_secs(1)), told: None };
+    let check = Check { run: "true".into(), timeout: Some(Duration::from_secs(1)), description: None };
     let terms = Terms { check: Some(check), ..Terms::default() };
     let with = |options: Vec<Choice>, chosen: Option<&str>, terms: &Terms| {
         Hold { terms: terms.clone(), ..hold(HoldKind::Action, options, chosen) }.needs_check()
@@ -133,11 +133,11 @@ fn only_continuing_options_are_bound_to_the_shown_files() {
         (Action::Redo(Vec::new()), false),
         (Action::Fail, false),
     ];
-    let words: std::collections::BTreeSet<&str> = all.iter().map(|(action, _)| action.word()).collect();
+    let words: std::collections::BTreeSet<&str> = all.iter().map(|(action, _)| action.as_str()).collect();
     assert_eq!(words.len(), all.len(), "each has a word of its own");
     for (action, continues) in all {
         assert_eq!(action.continues(), continues, "{action:?}");
-        assert!(!action.word().is_empty());
+        assert!(!action.as_str().is_empty());
     }
 }
 
@@ -147,11 +147,11 @@ fn each_kind_and_state_has_a_name_and_questions_are_asked() {
     let came_up =
         [HoldKind::Interrupted, HoldKind::Failed, HoldKind::Gaps, HoldKind::Budget, HoldKind::Authentication, HoldKind::Handover];
     assert!(put.iter().all(|kind| kind.is_declared()) && !came_up.iter().any(|kind| kind.is_declared()));
-    let words: Vec<&str> = put.iter().chain(&came_up).map(|kind| kind.word()).collect();
+    let words: Vec<&str> = put.iter().chain(&came_up).map(|kind| kind.as_str()).collect();
     let expected =
         ["checkpoint", "verify", "decision", "action", "interrupted", "failed", "gaps", "budget", "authentication", "handover"];
     assert_eq!(words, expected);
-    let states = [HoldState::Open, HoldState::Checking, HoldState::Settled, HoldState::Void].map(HoldState::word);
+    let states = [HoldState::Open, HoldState::Checking, HoldState::Settled, HoldState::Void].map(HoldState::as_str);
     assert_eq!(states, ["open", "checking", "settled", "void"]);
     assert_eq!(HoldKind::of(None), HoldKind::Checkpoint);
 }
@@ -173,7 +173,8 @@ fn an_observation_has_a_digest_and_size_only_if_the_file_exists() {
 #[test]
 fn options_map_to_actions_and_require_feedback_where_it_matters() {
     let rows = |options: Vec<Choice>| -> Vec<(String, &'static str, bool, bool)> {
-        let of = |choice: &Choice| (choice.id.to_string(), choice.action.word(), choice.with_feedback, choice.requires_feedback);
+        let of =
+            |choice: &Choice| (choice.id.to_string(), choice.action.as_str(), choice.with_feedback, choice.requires_feedback);
         options.iter().map(of).collect()
     };
     let row = |id: &str, word, with_feedback, requires_feedback| (id.to_owned(), word, with_feedback, requires_feedback);

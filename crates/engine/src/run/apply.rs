@@ -32,7 +32,7 @@ pub struct ApplyError(pub String);
 
 impl Run {
     /// The state after the first event of a run.
-    pub fn begin(created: &Created, workflow: Arc<Workflow>, at: Timestamp) -> Self {
+    pub fn start(created: &Created, workflow: Arc<Workflow>, at: Timestamp) -> Self {
         let mut run = Self {
             id: created.run.clone(),
             kind: created.kind,
@@ -90,15 +90,15 @@ impl Run {
             Origin::New | Origin::Forked(_) => None,
             Origin::Imported(imported) => Some(&**imported),
         };
-        run.pipeline = run.workflow.pipeline.as_ref().map(|_| Box::new(PipelineRun::begin(imported, at)));
-        run.touched.refers_to.extend(imported.map(|imported| imported.file.digest));
-        run.touched.refers_to.push(created.definition);
-        run.touched.refers_to.extend(created.files.iter().map(|file| file.digest));
-        run.touched.refers_to.extend(created.vars.values().filter_map(|stored_value| stored_value.stored()));
+        run.pipeline = run.workflow.pipeline.as_ref().map(|_| Box::new(PipelineRun::start(imported, at)));
+        run.touched.referenced_values.extend(imported.map(|imported| imported.file.digest));
+        run.touched.referenced_values.push(created.definition);
+        run.touched.referenced_values.extend(created.files.iter().map(|file| file.digest));
+        run.touched.referenced_values.extend(created.vars.values().filter_map(|stored_value| stored_value.stored()));
         run
     }
 
-    /// Applies one event to the state. The first event of a run is not applied; it starts the run with [`Run::begin`].
+    /// Applies one event to the state. The first event of a run is not applied; it starts the run with [`Run::start`].
     pub fn apply(&mut self, entry: &Entry) -> Result<(), ApplyError> {
         let at = entry.at;
         if let Some(known) = &mut self.pipeline {
@@ -150,12 +150,12 @@ impl Run {
                 other => other,
             })?,
             Event::AgentQueryStarted { requester, prompt } => {
-                self.touched.refers_to.extend(prompt.stored());
+                self.touched.referenced_values.extend(prompt.stored());
                 let query = AgentQuery { requester: requester.clone(), prompt: prompt.clone(), text: None };
                 self.current_phase_mut()?.agent_queries.push(query);
             }
             Event::AgentQueryAnswered { requester, text, agent } => {
-                self.touched.refers_to.extend(text.stored());
+                self.touched.referenced_values.extend(text.stored());
                 let agent_queries = &mut self.current_phase_mut()?.agent_queries;
                 let asked = agent_queries.iter_mut().rfind(|query| query.requester == *requester && query.text.is_none());
                 asked.ok_or_else(|| ApplyError("no script made this query".into()))?.text = Some(text.clone());
@@ -173,7 +173,7 @@ impl Run {
             Event::TasksBlocked { keys, hold } => self.held(keys, hold, at)?,
             Event::Finalized { file } => {
                 if file.stored {
-                    self.touched.refers_to.push(file.digest);
+                    self.touched.referenced_values.push(file.digest);
                 }
                 self.finalized = Some(file.clone());
             }
@@ -469,9 +469,9 @@ impl Run {
                 (self.diff_bases.phase.is_none() && workflow.phases[position].shows_own_diff()).then_some(AwaitedBase::Phase)
             }
         };
-        let mut begun = PhaseRun::begin(&workflow.phases[position], position, iteration, feedback, at);
-        begun.gates.extend(self.added_gates(&workflow.phases[position]).iter().map(|gate| GateRun::waiting(&gate.id)));
-        self.current = Some(begun);
+        let mut started = PhaseRun::start(&workflow.phases[position], position, iteration, feedback, at);
+        started.gates.extend(self.added_gates(&workflow.phases[position]).iter().map(|gate| GateRun::waiting(&gate.id)));
+        self.current = Some(started);
         Ok(())
     }
 

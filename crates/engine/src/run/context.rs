@@ -68,7 +68,7 @@ impl Run {
             "workflow" => json!({
                 "name": self.workflow.name,
                 "started_at": self.started_at,
-                "execution_mode": self.workflow.execution_mode.word(),
+                "execution_mode": self.workflow.execution_mode.as_str(),
             }),
             "feature" => json!({"name": self.feature, "flags": self.flags}),
             "phases" => json!({
@@ -164,7 +164,7 @@ impl Run {
             "name": workflow.name,
             "description": workflow.description,
             "version": workflow.version,
-            "execution_mode": workflow.execution_mode.word(),
+            "execution_mode": workflow.execution_mode.as_str(),
             "phases": ids,
         })
     }
@@ -181,7 +181,7 @@ fn gap_check(check: &GapRecord) -> Value {
         "timestamp": check.at,
     });
     if let Some(action) = check.action {
-        record["action_taken"] = json!(action.word());
+        record["action_taken"] = json!(action.as_str());
     }
     record
 }

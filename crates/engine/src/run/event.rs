@@ -424,7 +424,7 @@ pub struct HoldOpened {
     pub quorum: u32,
     /// The full question, if there is more to it than the prompt.
     #[serde(default)]
-    pub asked: Option<Box<HoldQuestion>>,
+    pub question: Option<Box<HoldQuestion>>,
     /// How the answer is checked, and what may answer instead of a person.
     #[serde(default)]
     pub terms: Terms,

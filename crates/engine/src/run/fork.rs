@@ -69,7 +69,7 @@ pub fn fork(envelope: &Envelope, change: &AnswerChange, parent: &Run, own: ForkA
 impl Run {
     /// The initial state of a forked run: completed work stays completed, and the run has not ended.
     pub(super) fn forked(created: &Created, workflow: Arc<Workflow>, base: Self, at: Timestamp) -> Self {
-        let begun = Self::begin(created, workflow, at);
+        let started = Self::start(created, workflow, at);
         let (parent, state) = match &created.origin {
             Origin::Forked(forked) => (Some(forked.parent.clone()), Some(forked.state)),
             Origin::New | Origin::Imported(_) => (None, None),
@@ -93,14 +93,14 @@ impl Run {
             sessions: base.sessions,
             pipeline: base.pipeline.map(|known| Box::new(known.continued(at))),
             consecutive_automatic: base.consecutive_automatic,
-            ..begun
+            ..started
         };
         let outputs = run.outputs.values().flat_map(BTreeMap::values).filter_map(|stored_value| stored_value.stored());
         let items = run.item_outputs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
         let files = run.deliverables.iter().filter(|known| known.file.stored).map(|known| known.file.digest);
         let kept: Vec<Digest> =
             outputs.chain(items.filter_map(|stored_value| stored_value.stored())).chain(files).chain(state).collect();
-        run.touched.refers_to.extend(kept);
+        run.touched.referenced_values.extend(kept);
         run
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HandoverKind {
-    /// A person checks what was built.
+    /// A person verifies the work.
     Verify,
     /// A person chooses an option.
     Decision,

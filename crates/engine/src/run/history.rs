@@ -79,7 +79,7 @@ impl Run {
         let mut run = match (&created.origin, base) {
             (Origin::Forked(forked), None) => return Err(HistoryError::StateNeeded(forked.state)),
             (Origin::Forked(_), Some(base)) => Self::forked(&created, workflow, base, at),
-            (Origin::New | Origin::Imported(_), _) => Self::begin(&created, workflow, at),
+            (Origin::New | Origin::Imported(_), _) => Self::start(&created, workflow, at),
         };
         let commit = sealed.open()?;
         for entry in &commit.entries[1..] {
@@ -148,7 +148,7 @@ impl Run {
                 .chain((wanted && !was_wanted).then(|| self.wants_driver()))
                 .collect(),
             timers_removed,
-            refers_to: touched.refers_to,
+            referenced_values: touched.referenced_values,
             outbox: Vec::new(),
         }
     }
@@ -289,7 +289,7 @@ fn hold_shown(hold: &Hold) -> String {
         notes: &hold.notes,
         options: hold.options.iter().map(ShownOption::of).collect(),
         files: hold.files.iter().map(ShownPath::of).collect(),
-        text: hold.asked.as_ref().map(|asked| asked.text()),
+        text: hold.question.as_ref().map(|asked| asked.text()),
         deadline: hold.terms.deadline.as_ref().map(|due| due.at),
         on_deadline: hold.terms.deadline.as_ref().map(|due| &due.then),
         escalated: hold.is_escalated(),

@@ -23,7 +23,7 @@ pub struct IndexRows {
     pub timers: Vec<TimerRow>,
     pub timers_removed: Vec<TimerId>,
     /// Stored values that the run newly refers to.
-    pub refers_to: Vec<Digest>,
+    pub referenced_values: Vec<Digest>,
     /// Notices that are to be delivered. Unlike the other rows they do not follow from the history alone, but also from the settings.
     pub outbox: Vec<OutboxRow>,
 }

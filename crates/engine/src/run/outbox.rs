@@ -1,7 +1,7 @@
 //! The outbox: which events people are notified of, and through which channels.
 //!
 //! A row for each notice and channel rides in the commit of its event, so that a notice is delivered at least once, also after the process
-//! that committed was killed. Rows are written only for what is subscribed to: the settings are an input here, like the clock.
+//! that committed was killed. Rows are written only for subscribed notices: the settings are an input here, like the clock.
 
 use crate::hold::{Hold, HoldState};
 use crate::id::{HoldId, OptionId, PhaseId, RunId};
@@ -123,7 +123,7 @@ pub struct Notice {
     pub hold: Option<HoldRow>,
     /// The answer, where the hold was answered.
     pub answer: Option<NoticeAnswer>,
-    /// What has changed in what the hold shows, for people; where it was reopened.
+    /// How the shown files or diff have changed, for people, if the hold was reopened.
     pub differences: Vec<String>,
     /// Why the run failed or was cancelled, where that is known.
     pub reason: Option<String>,
@@ -136,7 +136,7 @@ pub struct NoticeAnswer {
     pub option: OptionId,
     /// What people read on the option.
     pub label: String,
-    /// What was said with it.
+    /// The feedback given with it.
     pub feedback: Option<String>,
     /// Who answered.
     pub actor: Actor,

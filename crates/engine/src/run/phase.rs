@@ -230,7 +230,7 @@ fn ended(state: &TaskState) -> Option<Ended> {
 }
 
 impl PhaseRun {
-    pub(super) fn begin(phase: &Phase, position: usize, iteration: u32, feedback: Option<String>, at: Timestamp) -> Self {
+    pub(super) fn start(phase: &Phase, position: usize, iteration: u32, feedback: Option<String>, at: Timestamp) -> Self {
         let gates = phase.gates.iter();
         Self {
             id: phase.id.clone(),
@@ -259,7 +259,7 @@ impl PhaseRun {
         self.look_up(phase);
     }
 
-    /// Whether another definition lacks a task that has not ended, so that there is no way to run it.
+    /// Whether another definition lacks a task that has not ended and could therefore no longer run.
     pub(super) fn is_lost(&self, index: usize, phase: &Phase) -> bool {
         let root = &self.tasks[self.parent(index).unwrap_or(index)];
         let known = root.spec.is_some() || phase.task(root.task.as_str()).is_some();

@@ -111,7 +111,7 @@ impl Verdict {
     ];
 
     /// The name in a state file.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Ship => "ship",
             Self::ShipWithGates => "ship_with_gates",
@@ -206,7 +206,7 @@ pub struct FileError {
 
 impl PipelineRun {
     /// A pipeline that starts, or continues from an imported file.
-    pub(super) fn begin(imported: Option<&Imported>, at: Timestamp) -> Self {
+    pub(super) fn start(imported: Option<&Imported>, at: Timestamp) -> Self {
         Self {
             imported: imported.cloned().map(Box::new),
             review: imported.and_then(|imported| imported.review.clone()),

@@ -230,7 +230,7 @@ pub enum Status {
 }
 
 impl Status {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Waiting => "waiting",
@@ -262,13 +262,13 @@ impl NamedVariants for Status {
     const ALL: &'static [Self] = &[Self::Running, Self::Waiting, Self::Failed, Self::Aborted, Self::Cancelled, Self::Complete];
 
     fn as_str(self) -> &'static str {
-        self.word()
+        self.as_str()
     }
 }
 
 impl std::fmt::Display for Status {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.pad(self.word())
+        out.pad(self.as_str())
     }
 }
 
@@ -431,7 +431,7 @@ pub(super) struct Touched {
     pub(super) closed: Vec<Hold>,
     pub(super) timers: Vec<NewTimer>,
     pub(super) timers_removed: Vec<TimerId>,
-    pub(super) refers_to: Vec<Digest>,
+    pub(super) referenced_values: Vec<Digest>,
 }
 
 /// A timer that the run sets.

@@ -24,13 +24,13 @@ pub struct Problem {
     /// The file that it is about, if the workflow has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// If this problem stands for others that are not listed: their number.
+    /// The number of further problems that are not listed, if this one summarizes them.
     #[serde(skip)]
     pub untold: usize,
 }
 
 impl Problem {
-    /// The number of problems that this one stands for.
+    /// The number of problems that this one summarizes.
     pub fn weight(&self) -> usize {
         self.untold.max(1)
     }

@@ -25,7 +25,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
 }
 
 /// The word that this one is a typo of: at most two edits, and only one if the word is short.
-pub fn misspelt<'c>(word: &str, known: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn typo_of<'c>(word: &str, known: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     if word.is_empty() || word.len() > LONGEST {
         return None;
     }

@@ -4,6 +4,9 @@ mod agent;
 mod diff;
 mod fan_out;
 mod gap;
+mod git;
+mod inputs;
+mod loops;
 mod pipeline;
 mod plan;
 pub mod question;
@@ -12,9 +15,11 @@ mod stored;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
 pub use diff::{DiffSince, ShowDiff};
-pub use fan_out::{Commit, ForEach, Input, InputError, InputKind, ItemSource, Join, Until, UntilCondition, Worktree};
-pub use fan_out::{FIRST_CHECK_STATUS, NUMBERED_CHECKS};
+pub use fan_out::{ForEach, ItemSource, Join};
 pub use gap::{Criterion, Finalization, GapAction, GapCheck};
+pub use git::{Commit, Worktree};
+pub use inputs::{Input, InputError, InputKind};
+pub use loops::{FIRST_CHECK_STATUS, NUMBERED_CHECKS, Until, UntilCondition};
 pub use pipeline::{ManualGate, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, WaitSettings};
@@ -96,7 +101,7 @@ pub enum Mode {
 
 impl Mode {
     /// The name in a workflow file.
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Strict => "strict",
             Self::Loose => "loose",
@@ -205,14 +210,14 @@ pub enum Work {
 
 impl Work {
     /// The name in a workflow file.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Run(_) => "run",
             Self::Script(_) => "script",
             Self::Pass => "pass",
             Self::Agent(_) => "agent",
             Self::Adaptive(_) => "adaptive",
-            Self::Checkpoint(checkpoint) => checkpoint.word(),
+            Self::Checkpoint(checkpoint) => checkpoint.as_str(),
         }
     }
 }
@@ -324,8 +329,8 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// The name of its kind of question.
-    pub fn word(&self) -> &'static str {
-        self.question.as_ref().map_or("checkpoint", Question::word)
+    pub fn as_str(&self) -> &'static str {
+        self.question.as_ref().map_or("checkpoint", Question::as_str)
     }
 }
 

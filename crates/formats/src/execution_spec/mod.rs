@@ -100,7 +100,7 @@ impl<'n, 'a> Fields<'n, 'a> {
             if known.contains(&key) || checker.report.is_full() {
                 continue;
             }
-            if let Some(meant) = suggest::misspelt(key, known.iter().copied()) {
+            if let Some(meant) = suggest::typo_of(key, known.iter().copied()) {
                 let message = format!("unknown key `{}` on {what}", shown(key));
                 checker.report.warning(ProblemCode::UnknownKey, key_span, message).help(format!("did you mean `{meant}`?"));
             }

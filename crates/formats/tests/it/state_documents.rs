@@ -10,8 +10,8 @@ use lockgate_engine::run::{Run, create, handle};
 use lockgate_engine::spec::includes::NoIncludes;
 use lockgate_engine::time::Timestamp;
 use lockgate_formats::file_format;
-use lockgate_formats::pipeline::document::document;
-use lockgate_formats::pipeline::import::lenient;
+use lockgate_formats::state_file::document::document;
+use lockgate_formats::state_file::import::lenient;
 use std::sync::Arc;
 
 const SPEC: &str = "\

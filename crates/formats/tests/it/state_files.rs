@@ -3,9 +3,9 @@
 use lockgate_engine::spec::includes::NoIncludes;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_formats::file_format;
-use lockgate_formats::pipeline::check::check;
-use lockgate_formats::pipeline::import::lenient;
-use lockgate_formats::pipeline::rule::Rule;
+use lockgate_formats::state_file::check::check;
+use lockgate_formats::state_file::import::lenient;
+use lockgate_formats::state_file::rule::Rule;
 use serde_json::{Value, json};
 
 fn good() -> Value {

@@ -56,7 +56,7 @@ impl<'d> GraphView<'d> {
 
 fn nodes(phase: &PhaseBox, of_run: bool) -> Vec<NodeView<'_>> {
     let node = |id: String, kind: &'static str, label, mark: Option<Mark>| {
-        let state = mark.map(Mark::word);
+        let state = mark.map(Mark::as_str);
         NodeView { id, kind, phase: &phase.id, label, state, iteration: None, chosen: None }
     };
     let name = phase.name.as_deref().unwrap_or(&phase.id);

@@ -88,7 +88,7 @@ fn node(phase: usize, node: Node) -> String {
 
 fn label(text: &str, mark: Option<Mark>) -> String {
     match mark {
-        Some(mark) => format!("{} {} ({})", mark.sign(), escaped(text), mark.word()),
+        Some(mark) => format!("{} {} ({})", mark.sign(), escaped(text), mark.as_str()),
         None => escaped(text),
     }
 }

@@ -221,13 +221,13 @@ fn label(task: &Task, workflow: &Workflow) -> String {
             Some(agent) => format!("{id} (agent {agent}){over}"),
             None => format!("{id} (agent){over}"),
         },
-        Work::Checkpoint(checkpoint) => format!("{id} ({}?)", checkpoint.word()),
+        Work::Checkpoint(checkpoint) => format!("{id} ({}?)", checkpoint.as_str()),
         Work::Run(_) | Work::Script(_) | Work::Pass => format!("{id}{over}"),
     }
 }
 
 fn gap_label(check: &GapCheck) -> String {
-    format!("gap check, else {}", check.on_failure.word().replace('_', " "))
+    format!("gap check, else {}", check.on_failure.as_str().replace('_', " "))
 }
 
 /// The node for finalization, which runs after all phases.

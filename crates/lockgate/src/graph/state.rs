@@ -4,12 +4,12 @@ use super::{CheckpointBox, Drawing, PhaseBox, TaskBox};
 use crate::view::{PhaseStatus, RunStatus};
 use crate::{human_time, sanitize};
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::ConditionOutcome;
 use lockgate_engine::run::phase::PhaseRun;
 use lockgate_engine::run::state::{GapState, GateState, TaskState};
 use lockgate_engine::spec::workflow::GapAction;
-use lockgate_engine::words::counted;
 use std::collections::BTreeMap;
 
 /// The state of a node, ordered by urgency: of several states, the last one is shown.
@@ -45,7 +45,7 @@ impl Mark {
     }
 
     /// The name of the state.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
             Self::Skipped => "skipped",

@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::workflow_file;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_formats::json::{JsonError, place};
-use lockgate_formats::pipeline::check::check;
-use lockgate_formats::pipeline::rule::Finding;
+use lockgate_formats::state_file::check::check;
+use lockgate_formats::state_file::rule::Finding;
 use lockgate_runner::start::WorkflowFile;
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::run::state::End;
 use lockgate_engine::run::{Refusal, Run, Status};
 use lockgate_engine::spec::workflow::Pipeline;
-use lockgate_formats::pipeline::document::{Document, document};
+use lockgate_formats::state_file::document::{Document, document};
 use lockgate_runner::driver::DriveError;
 use lockgate_runner::projection::runs_of;
 

@@ -58,7 +58,7 @@ pub struct PipelineLock {
 
 impl PipelineLock {
     fn take(project: &Project, prd: &str) -> io::Result<Self> {
-        let folder = project.root.folder().join("beginning");
+        let folder = project.root.state_dir().join("beginning");
         std::fs::create_dir_all(&folder)?;
         let path = folder.join(format!("{prd}.lock"));
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;

@@ -9,7 +9,7 @@ use lockgate_engine::run::pipeline::Verdict;
 use lockgate_engine::run::state::GateState;
 use lockgate_engine::spec::workflow::{Phase, Pipeline, PipelinePhase};
 use lockgate_engine::time::Timestamp;
-use lockgate_formats::pipeline::document::{Document, document};
+use lockgate_formats::state_file::document::{Document, document};
 use lockgate_runner::projection::StateFile;
 use lockgate_runner::root::{Root, Step};
 use serde::Serialize;

@@ -132,7 +132,7 @@ mod tests {
             notes: Vec::new(),
             blocking: true,
             quorum: 1,
-            asked: None,
+            question: None,
             terms: Default::default(),
             previous: None,
             diff: None,

@@ -213,7 +213,7 @@ impl Collector {
             kind: opened.kind,
             phase: opened.scope.phase().map(ToString::to_string),
             tasks: opened.scope.addresses(),
-            title: opened.asked.as_ref().map(|asked| asked.task.clone()),
+            title: opened.question.as_ref().map(|asked| asked.task.clone()),
             agent: asking_agent(opened),
             login: login(opened),
             question: opened.prompt.clone(),
@@ -376,7 +376,7 @@ fn changed_answer(run: &Run, hold: &HoldId) -> Option<HoldSummary> {
         kind: put.kind,
         phase: put.scope.phase().map(ToString::to_string),
         tasks: put.scope.addresses(),
-        title: put.asked.as_ref().map(|asked| asked.task.clone()),
+        title: put.question.as_ref().map(|asked| asked.task.clone()),
         agent: None,
         login: None,
         question: put.prompt.clone(),
@@ -439,7 +439,7 @@ fn end(task: &mut StepSummary, outcome: StepOutcome<'_>, agent: Option<&AgentRep
 
 /// The task whose agent asked, if the question is the agent's own.
 fn asking_agent(opened: &HoldOpened) -> Option<String> {
-    let asked = opened.asked.as_ref()?;
+    let asked = opened.question.as_ref()?;
     match &asked.topic {
         Topic::Handover(_) => {
             let address = opened.scope.addresses().into_iter().next()?;
@@ -452,7 +452,7 @@ fn asking_agent(opened: &HoldOpened) -> Option<String> {
 
 /// The step that resolves a missing login, as a command if it is one.
 fn login(opened: &HoldOpened) -> Option<String> {
-    match &opened.asked.as_ref()?.topic {
+    match &opened.question.as_ref()?.topic {
         Topic::Authentication(missing) => {
             let step = missing.steps.first()?;
             Some(step.strip_prefix("Run: ").map_or_else(|| step.clone(), |command| format!("`{command}`")))

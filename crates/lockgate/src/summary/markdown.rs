@@ -4,8 +4,8 @@ use super::{GapCheckSummary, HoldOutcome, HoldSummary, Omission, PhaseOutcome, P
 use crate::view::UsageView;
 use crate::{human_time, phrases, sanitize};
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::state::StepStatus;
-use lockgate_engine::words::counted;
 use lockgate_runner::files::format_size;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn phase_text(text: &mut String, phase: &PhaseSummary) {
         text.push_str(&format!("\n### {}: skipped\n", plain(&phase.id)));
         return;
     }
-    text.push_str(&format!("\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.word(), took(phase.duration_ms)));
+    text.push_str(&format!("\n### {}{again}: {} after {}\n\n", plain(&phase.id), phase.status.as_str(), took(phase.duration_ms)));
     if let Some(feedback) = &phase.feedback {
         text.push_str(&format!("Repeated with feedback: {}\n\n", indented(feedback)));
     }
@@ -145,7 +145,7 @@ fn together(task: &StepSummary, children: &[&StepSummary]) -> Row {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let (mut usage, mut attempts, mut duration_ms) = (UsageView::default(), 0, task.duration_ms);
     for child in children {
-        *counts.entry(child.status.word()).or_default() += 1;
+        *counts.entry(child.status.as_str()).or_default() += 1;
         attempts += child.attempts.len();
         duration_ms += child.duration_ms;
         child.attempts.iter().filter_map(|attempt| attempt.agent.as_ref()).for_each(|agent| usage.add(agent.usage()));
@@ -176,7 +176,7 @@ fn row(name: String, task: &StepSummary) -> Row {
         | StepStatus::Passed
         | StepStatus::Waived => None,
     };
-    let result = format!("{}{}", words(task.status.word()), reason.unwrap_or_default());
+    let result = format!("{}{}", words(task.status.as_str()), reason.unwrap_or_default());
     let agent = task.attempts.iter().rev().find_map(|attempt| attempt.agent.as_ref());
     let agent = agent.map(|agent| {
         let model = agent.model.as_deref().map(|model| format!(" ({})", plain(model))).unwrap_or_default();
@@ -196,7 +196,7 @@ pub(super) fn words(status: &str) -> String {
 pub(super) fn asked(asked: &HoldSummary) -> String {
     let place = asked.phase.as_deref().map(|phase| format!(" in {}", plain(phase))).unwrap_or_default();
     let agent = asked.agent.as_deref().map(|agent| format!(", by the agent of {}", plain(agent))).unwrap_or_default();
-    let mut text = format!("- {}{place}{agent}: {}\n", asked.kind.word(), indented(&asked.question));
+    let mut text = format!("- {}{place}{agent}: {}\n", asked.kind.as_str(), indented(&asked.question));
     let again = if asked.revision > 1 { format!(" (opening {})", asked.revision) } else { String::new() };
     let waited = took(asked.waited_ms);
     match (&asked.answer, asked.state) {
@@ -230,7 +230,7 @@ fn gap_check(check: &GapCheckSummary) -> String {
     let follows = match (check.action, check.waived) {
         (None, _) => String::new(),
         (Some(_), true) => ", waived by a person".to_owned(),
-        (Some(action), false) => format!(", so: {}", words(action.word())),
+        (Some(action), false) => format!(", so: {}", words(action.as_str())),
     };
     let mut text = format!("- {}, check {}: {}{follows}\n", plain(&check.phase), check.round, plain(&check.status));
     for finding in check.message.iter().chain(&check.gaps) {
@@ -263,7 +263,7 @@ pub(super) fn authentication_gates(text: &mut String, summary: &Summary, gates: 
             (Some("Done"), other) => {
                 format!(
                     "Resumed after authentication\n   - {}",
-                    other.map_or_else(|| "not finished".to_owned(), |status| words(status.word()))
+                    other.map_or_else(|| "not finished".to_owned(), |status| words(status.as_str()))
                 )
             }
             (Some(answer), _) => plain(answer),

@@ -112,20 +112,20 @@ pub enum PhaseOutcome {
 
 impl PhaseOutcome {
     /// The name of the outcome.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::InProgress => "in_progress",
             Self::Complete => "complete",
             Self::Repeated => "repeated",
             Self::Skipped => "skipped",
-            Self::Current(status) => status.word(),
+            Self::Current(status) => status.as_str(),
         }
     }
 }
 
 impl Serialize for PhaseOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -3,10 +3,10 @@
 use super::markdown::{asked, authentication_gates, plain, section, took, words};
 use super::{HoldSummary, StepSummary, Summary};
 use lockgate_engine::hold::HoldKind;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::state::StepStatus;
 use lockgate_engine::spec::workflow::PlanPart;
-use lockgate_engine::words::counted;
 
 /// The prefix of the second line of a summary, followed by the run. A file without it was not written by Lockgate.
 pub const MARK: &str = "lockgate_run: ";
@@ -38,7 +38,7 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
         }
         let changed = if changed.is_empty() { "-".to_owned() } else { plain(&changed.join(", ")) };
         let attempts = task.attempts.len();
-        let (name, status) = (plain(name), words(task.status.word()));
+        let (name, status) = (plain(name), words(task.status.as_str()));
         text.push_str(&format!("| {number} | {name} | {status} | {attempts} | {} | {changed} |\n", plain(&commit)));
         deviations.extend(deviation(number, &name, task, planned.is_some_and(|task| task.agent().is_some())));
     }
@@ -47,10 +47,10 @@ pub fn markdown(summary: &Summary, run: &Run, part: &PlanPart, files: &dyn Fn(&s
     if !gates.is_empty() {
         text += "\n## Must-haves\n\n| gate | result |\n| --- | --- |\n";
         for gate in gates {
-            text.push_str(&format!("| {} | {} |\n", plain(&gate.id), words(gate.status.word())));
+            text.push_str(&format!("| {} | {} |\n", plain(&gate.id), words(gate.status.as_str())));
             if gate.status != StepStatus::Passed {
                 let why = gate.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-                deviations.push(format!("gate {} {}{why}", plain(&gate.id), words(gate.status.word())));
+                deviations.push(format!("gate {} {}{why}", plain(&gate.id), words(gate.status.as_str())));
             }
         }
     }
@@ -122,7 +122,7 @@ fn deviation(number: usize, name: &str, task: &StepSummary, by_agent: bool) -> O
     .collect();
     if matches!(task.status, StepStatus::Skipped | StepStatus::Omitted | StepStatus::Tolerated) {
         let why = task.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
-        said.push(format!("{}{why}", words(task.status.word())));
+        said.push(format!("{}{why}", words(task.status.as_str())));
     }
     let attempts = counted(task.attempts.len(), "attempt");
     (!said.is_empty()).then(|| format!("task {number} ({name}), of {attempts}: {}", said.join(", ")))

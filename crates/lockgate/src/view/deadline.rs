@@ -70,7 +70,7 @@ impl Deadline {
             OnDeadline::Escalate(to) => (None, to.clone()),
             OnDeadline::Abort => (None, None),
         };
-        OnDeadlineView { action: self.then.word(), option, to }
+        OnDeadlineView { action: self.then.as_str(), option, to }
     }
 
     /// Describes what happens and when.

@@ -1,7 +1,7 @@
 //! The git change that a question shows.
 
 use lockgate_engine::hold::{ApprovedDiff, ChangeStatus, ChangedFile, SeenDiff, ShownDiff};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use serde::Serialize;
 
 /// A git change that a question shows.
@@ -130,7 +130,7 @@ impl ChangedFileView {
             (false, 0) => String::new(),
             (false, _) => format!(", +{} -{}", self.added, self.removed),
         };
-        format!("{} {path}{lines}", self.status.word())
+        format!("{} {path}{lines}", self.status.as_str())
     }
 }
 

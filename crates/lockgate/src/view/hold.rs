@@ -170,7 +170,7 @@ impl HoldView {
             since: hold.since,
             answer: hold.answers.last().map(|answer| AnswerView::of(hold, answer)),
             previous_answer: hold.previous.as_deref().map(|answer| AnswerView::of(hold, answer)),
-            text: hold.asked.as_ref().map(|asked| asked.text()),
+            text: hold.question.as_ref().map(|asked| asked.text()),
             blocking: hold.blocking,
             deadline: until.as_ref().map(Deadline::at),
             on_deadline: until.as_ref().map(Deadline::view),

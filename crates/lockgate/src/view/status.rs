@@ -59,7 +59,7 @@ impl RunStatus {
     }
 
     /// The name of the status.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Interrupted => "interrupted",
@@ -75,7 +75,7 @@ impl RunStatus {
 
 impl fmt::Display for RunStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(self.word())
+        out.pad(self.as_str())
     }
 }
 
@@ -110,24 +110,24 @@ impl PhaseStatus {
     }
 
     /// The name of the status.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
             Self::Skipped => "skipped",
-            Self::Current(status) => status.word(),
-            Self::Complete => RunStatus::Complete.word(),
+            Self::Current(status) => status.as_str(),
+            Self::Complete => RunStatus::Complete.as_str(),
         }
     }
 }
 
 impl fmt::Display for PhaseStatus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(self.word())
+        out.pad(self.as_str())
     }
 }
 
 impl Serialize for PhaseStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
+        serializer.serialize_str(self.as_str())
     }
 }

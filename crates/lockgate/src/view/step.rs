@@ -126,7 +126,7 @@ pub enum GapStatus {
 
 impl GapStatus {
     /// The name of the status.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Closed => "closed",

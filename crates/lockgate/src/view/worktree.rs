@@ -2,8 +2,8 @@
 
 use crate::sanitize;
 use lockgate_engine::id::{PhaseId, RunId, TaskId, TaskKey};
+use lockgate_engine::plural::counted;
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_engine::words::counted;
 use lockgate_runner::root::Root;
 use lockgate_runner::worktree::{ExistingWorktree, Tree};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! From a prompt to the command that puts it to an agent.
+//! Builds the command that sends a prompt to an agent.
 
 use super::preset::{Ability, ArgumentRule, Preset, Prompt};
 use super::{AgentError, PromptBy, Setting};
@@ -6,59 +6,47 @@ use lockgate_engine::template::{Escape, render};
 use serde_json::json;
 use std::borrow::Cow;
 
-/// The longest prompt that is given as an argument, in bytes. The system allows little more for one argument.
+/// The longest prompt passed as an argument, in bytes. The system allows little more for one argument.
 const LONGEST_ARGUMENT: usize = 100_000;
-/// The longest id of a session, in bytes.
 const LONGEST_ID: usize = 200;
 
-/// What is asked of an agent.
+/// A request to an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentRequest<'a> {
-    /// The prompt.
     pub prompt: &'a str,
-    /// The model, in the place of the setting's.
+    /// The model, overriding the agent's setting.
     pub model: Option<&'a str>,
-    /// The session.
     pub session: SessionMode<'a>,
-    /// Tools that it may use without being asked, as the program calls them.
+    /// Tools that it may use without asking, by the program's own names.
     pub tools_allow: &'a [String],
-    /// Tools that it may not use.
     pub tools_deny: &'a [String],
-    /// The most that it may cost, in millionths of a US dollar.
+    /// The cost limit, in millionths of a US dollar.
     pub max_cost_micros: Option<u64>,
-    /// Where a file may be written that tells the program which tools it may use.
+    /// Where to write a policy file that lists allowed and denied tools, if the program needs one.
     pub policy: &'a str,
 }
 
-/// Which session the work belongs to.
+/// The session the work belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionMode<'a> {
-    /// A new one, with this id where the program lets us choose: most want a UUID.
-    Fresh {
-        /// Its id.
-        id: &'a str,
-    },
-    /// One that was there before.
-    Resume {
-        /// Its id.
-        id: &'a str,
-    },
+    /// A new session, with this id if the program accepts one: most want a UUID.
+    Fresh { id: &'a str },
+    /// An existing session.
+    Resume { id: &'a str },
 }
 
-/// A call of an agent's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// What `sh -c` is given.
+    /// The command for `sh -c`.
     pub command: String,
-    /// What it reads.
     pub stdin: Option<Vec<u8>>,
-    /// What the file has to say that tells the program which tools it may use.
+    /// The contents of the policy file, if one is needed.
     pub policy: Option<String>,
-    /// The id of the session, where it is known before the work starts.
+    /// The id of the session, if it is known before the work starts.
     pub session: Option<String>,
 }
 
-/// How to put this to the agent. What its program cannot do is an error that says so.
+/// Builds the call for a request. Asking for something that the program does not support is an error.
 pub fn call(setting: &Setting, preset: Option<&Preset>, ask: &AgentRequest<'_>) -> Result<Invocation, AgentError> {
     let model = ask.model.or(setting.model.as_deref());
     let named = model.into_iter().map(|model| ("model", model));
@@ -99,7 +87,7 @@ fn with_preset(
         SessionMode::Fresh { id } => (preset.can(Ability::ChooseSession).then_some(id), None),
         SessionMode::Resume { id } => (None, Some(id)),
     };
-    able(Ability::Resume, resume.is_some(), "go on with a session")?;
+    able(Ability::Resume, resume.is_some(), "resume a session")?;
     for id in [fresh, resume].into_iter().flatten() {
         if !is_session_id(id) {
             return Err(AgentError::NotASession(id.to_owned()));
@@ -146,7 +134,7 @@ fn with_preset(
 fn plain(setting: &Setting, ask: &AgentRequest<'_>, model: Option<&str>, words: &mut Words) -> Result<Invocation, AgentError> {
     let cannot = |what: &'static str| Err(AgentError::CommandCannot(what));
     if matches!(ask.session, SessionMode::Resume { .. }) {
-        return cannot("go on with a session");
+        return cannot("resume a session");
     }
     if !ask.tools_allow.is_empty() || !ask.tools_deny.is_empty() {
         return cannot("allow or deny tools");
@@ -167,11 +155,11 @@ fn plain(setting: &Setting, ask: &AgentRequest<'_>, model: Option<&str>, words: 
         }
         PromptBy::Stdin => None,
         PromptBy::Argument => Some(argument(ask.prompt)?),
-        // Not a text that an argument would hold by chance; it becomes the file's path below.
+        // A placeholder that no argument contains by chance; it is replaced with the file's path below.
         PromptBy::File => Some(PROMPT_FILE),
     };
     let fill = |argument: &String| {
-        // One after the other over what stands between them, so that a prompt that says `{model}` is left alone.
+        // Replace `{model}` only between occurrences of `{prompt}`, so that a prompt containing `{model}` is left alone.
         let filled: Vec<String> =
             argument.split("{prompt}").map(|between| between.replace("{model}", model.unwrap_or_default())).collect();
         filled.join(stands_for_prompt.unwrap_or_default())
@@ -188,12 +176,12 @@ fn plain(setting: &Setting, ask: &AgentRequest<'_>, model: Option<&str>, words: 
     Ok(Invocation { command, stdin, policy: None, session: None })
 }
 
-/// Stands for the path of the prompt's file in quoted words.
+/// The placeholder for the prompt file's path in quoted words.
 const PROMPT_FILE: &str = "\u{1}prompt-file\u{1}";
 
-/// A command around another one: what comes on standard input becomes a file for as long as it runs.
+/// Wraps a command: its standard input becomes a temporary file while it runs.
 fn from_file(command: &str) -> String {
-    // The path stands inside single quotes, which are left for it.
+    // The path is inside single quotes, which are closed for it.
     let command = command.replace(PROMPT_FILE, "'\"$lockgate_prompt\"'");
     format!(
         "lockgate_prompt=$(mktemp) || exit 1; trap 'rm -f \"$lockgate_prompt\"' EXIT; trap 'exit 143' TERM; trap 'exit 130' INT; \
@@ -208,19 +196,18 @@ fn argument(prompt: &str) -> Result<&str, AgentError> {
     }
 }
 
-/// Whether this can be the id of a session. Ids come from the programs themselves and go back to them as arguments.
+/// Whether this can be a session id. Ids come from the programs and are passed back to them as arguments.
 pub(super) fn is_session_id(id: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
     !id.is_empty() && id.len() <= LONGEST_ID && !id.starts_with('-') && id.bytes().all(fits)
 }
 
-/// Millionths of a dollar as dollars.
 pub(super) fn dollars(micros: u64) -> String {
     let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A command that grows word by word.
+/// A command built word by word.
 struct Words {
     command: String,
 }
@@ -257,7 +244,7 @@ impl Words {
     }
 }
 
-/// One word of a shell command, whatever it holds. A word that no shell could mistake stays as it is, which reads better in logs.
+/// Quotes one word for a shell. A word that needs no quotes stays as it is, for readable logs.
 fn quoted(word: &str) -> Result<String, AgentError> {
     if word.contains('\0') {
         return Err(AgentError::Nul);

@@ -1,14 +1,14 @@
-//! Speaking to the command-line program of a coding agent: how it is called, and what its output says.
+//! Runs the command-line programs of coding agents: how to call them, and how to read their output.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `presets/` | what is known about each program, as data |
-//! | `preset` | the form of that data |
-//! | `path` | what leads to a value in a line of output |
-//! | `select` | which agent works |
-//! | `call` | from a prompt to a command |
-//! | `error` | why it cannot be called |
-//! | `reader`, `output` | from what it prints to what it said, used and failed at |
+//! | `presets/` | the data for each known program |
+//! | `preset` | the format of that data |
+//! | `path` | paths and patterns for values in a line of output |
+//! | `select` | which agent is used |
+//! | `call` | builds the command for a prompt |
+//! | `error` | why an agent cannot be called |
+//! | `reader`, `output` | parse the output: text, usage, errors |
 
 mod call;
 #[cfg(test)]

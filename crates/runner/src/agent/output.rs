@@ -1,4 +1,4 @@
-//! What the lines of an agent's output say, put together.
+//! Combines the lines of an agent's output into its result.
 
 use super::call::is_session_id;
 use super::path::{Paths, Pattern};
@@ -7,67 +7,63 @@ use lockgate_engine::run::agent::Usage;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The longest text that is kept, in bytes.
 const LONGEST_TEXT: usize = 4 * 1024 * 1024;
-/// The longest error that is kept, in bytes.
 const LONGEST_ERROR: usize = 4096;
-/// The longest name of a model, a version or a tool, in bytes.
+/// The longest name of a model, version or tool, in bytes.
 const LONGEST_NAME: usize = 200;
-/// So many denied tools are kept.
 const MAX_DENIED: usize = 100;
-/// So many lines for people are made of one line of output.
+/// The maximum number of progress lines from one line of output.
 const MAX_LINES: usize = 40;
-/// The longest line for people, in bytes.
+/// The longest progress line, in bytes.
 const LONGEST_LINE: usize = 500;
 
-/// What an agent told.
+/// The parsed output of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentOutput {
-    /// Its answer.
     pub text: Option<String>,
-    /// The session, so that it can be gone on with.
+    /// The session id, for resuming it.
     pub session: Option<String>,
     /// The model that did the work.
     pub model: Option<String>,
     /// The program's version.
     pub version: Option<String>,
-    /// What was used, as far as it says.
+    /// The reported usage.
     pub usage: Usage,
-    /// What went wrong, by its own account.
+    /// The error that it reported.
     pub error: Option<String>,
-    /// What says that nobody is logged in.
+    /// The message about a missing login.
     pub login: Option<String>,
-    /// Tools that it asked for and was not permitted.
+    /// Tools that were requested but not permitted.
     pub denied: Vec<String>,
-    /// How many lines of its output were not understood.
+    /// The number of lines that could not be parsed.
     pub garbage_lines: u64,
-    /// Whether something was too long to be kept whole.
+    /// Whether something was too long and has been cut.
     pub truncated: bool,
 }
 
-/// Gathers what is told.
+/// Collects an agent's output line by line.
 #[derive(Debug, Default)]
 pub(super) struct OutputCollector {
     pub(super) output: AgentOutput,
-    /// More of the text begins a new one.
-    begin: bool,
-    /// What lines said that tell all at once.
+    /// The next piece of text starts a new text.
+    new_text: bool,
+    /// Usage from lines that report totals.
     total: Usage,
-    /// What lines said that tell a part each; nothing when there was none.
+    /// Usage summed from lines that report parts; `None` if there were none.
     parts: Option<Usage>,
-    /// How many lines with usage are still to come.
-    owed: u64,
-    /// Whether a line is still to come that says how all went.
-    end_owed: bool,
+    /// How many lines with usage are still expected.
+    expected_usage_lines: u64,
+    /// Whether a final result line is still expected.
+    expects_result: bool,
 }
 
 impl OutputCollector {
-    /// Nothing yet; whether a line is to come that says how all went.
-    pub(super) fn until_the_end(end_owed: bool) -> Self {
-        Self { end_owed, ..Self::default() }
+    /// An empty collector; `expects_result` if the program prints a final result line.
+    pub(super) fn new(expects_result: bool) -> Self {
+        Self { expects_result, ..Self::default() }
     }
 
-    /// Takes in a line, and gives people what is in it for them.
+    /// Applies the rules to a line, and emits its progress lines.
     pub(super) fn take(&mut self, rules: &[Rule], line: &Value, on_progress: &mut dyn FnMut(&str)) {
         let fits =
             |wanted: &BTreeMap<Paths, Pattern>, value: &Value| wanted.iter().all(|(paths, pattern)| paths.fit(value, pattern));
@@ -87,18 +83,18 @@ impl OutputCollector {
         let text = |paths: &Option<Paths>| paths.as_ref().and_then(|paths| paths.text(value));
         if let Some(text) = text(&rule.text) {
             self.output.text = None;
-            self.more(&text);
+            self.append(&text);
         }
-        if let Some(more) = text(&rule.more) {
-            if std::mem::take(&mut self.begin) {
+        if let Some(more) = text(&rule.append_text) {
+            if std::mem::take(&mut self.new_text) {
                 self.output.text = None;
             }
-            self.more(&more);
+            self.append(&more);
         }
-        if let Some(text) = text(&rule.otherwise).filter(|_| self.output.text.is_none()) {
-            self.more(&text);
+        if let Some(text) = text(&rule.fallback_text).filter(|_| self.output.text.is_none()) {
+            self.append(&text);
         }
-        self.begin |= rule.begin;
+        self.new_text |= rule.new_text;
         if let Some(session) = text(&rule.session).filter(|session| is_session_id(session)) {
             self.output.session = Some(session.into_owned());
         }
@@ -106,9 +102,9 @@ impl OutputCollector {
         self.output.model = name(&rule.model).or(self.output.model.take());
         self.output.version = name(&rule.version).or(self.output.version.take());
         self.count(rule, value);
-        if rule.well {
+        if rule.success {
             (self.output.error, self.output.login) = (None, None);
-            self.end_owed = false;
+            self.expects_result = false;
         }
         if let Some(error) = text(&rule.error) {
             self.output.error = Some(cut(&error, LONGEST_ERROR));
@@ -130,11 +126,11 @@ impl OutputCollector {
     }
 
     fn count(&mut self, rule: &Rule, value: &Value) {
-        self.owed += u64::from(rule.owed);
+        self.expected_usage_lines += u64::from(rule.expects_usage);
         if rule.input.is_empty() && rule.output.is_empty() && rule.cost.is_none() {
             return;
         }
-        self.owed = self.owed.saturating_sub(1);
+        self.expected_usage_lines = self.expected_usage_lines.saturating_sub(1);
         let tokens = |counts: &[Paths]| {
             let (first, others) = counts.split_first()?;
             let others: f64 = others.iter().filter_map(|paths| paths.number(value)).sum();
@@ -157,7 +153,7 @@ impl OutputCollector {
         }
     }
 
-    fn more(&mut self, more: &str) {
+    fn append(&mut self, more: &str) {
         let text = self.output.text.get_or_insert_default();
         let room = LONGEST_TEXT - text.len();
         let kept = &more[..more.floor_char_boundary(room)];
@@ -165,9 +161,8 @@ impl OutputCollector {
         kept.split('\0').for_each(|between| text.push_str(between));
     }
 
-    /// All that was told.
     pub(super) fn finish(mut self) -> AgentOutput {
-        // An answer of blanks is none, and what was not told to its end is unknown.
+        // A blank answer counts as none, and incomplete usage as unknown.
         self.output.text = self.output.text.filter(|text| !text.trim().is_empty());
         let parts = self.parts.unwrap_or_default();
         let usage = Usage {
@@ -175,16 +170,16 @@ impl OutputCollector {
             input_tokens: self.total.input_tokens.or(parts.input_tokens),
             output_tokens: self.total.output_tokens.or(parts.output_tokens),
         };
-        self.output.usage = if self.owed > 0 { Usage::default() } else { usage };
-        // Half an answer is none; what says nothing at all is another matter.
-        if self.end_owed && self.output.error.is_none() && self.output.text.is_some() {
-            self.output.error = Some("its output ends before it says how it went".to_owned());
+        self.output.usage = if self.expected_usage_lines > 0 { Usage::default() } else { usage };
+        // An answer that was cut off is an error; no output at all is handled elsewhere.
+        if self.expects_result && self.output.error.is_none() && self.output.text.is_some() {
+            self.output.error = Some("its output ended without a final result".to_owned());
         }
         self.output
     }
 }
 
-/// The part of a text that a rule takes for the name of a tool.
+/// The part of a text that a rule takes as the name of a tool.
 fn between<'t>(text: &'t str, rule: &Rule) -> &'t str {
     let after = rule.after.as_deref().and_then(|after| Some(text.split_once(after)?.1)).unwrap_or(text);
     rule.before.as_deref().and_then(|before| Some(after.split_once(before)?.0)).unwrap_or(after)
@@ -199,13 +194,13 @@ fn whole(amount: f64) -> u64 {
     amount.round() as u64
 }
 
-/// Gives people a text of several lines, cut to what they can read.
+/// Emits a multi-line text as progress lines, cut to a readable size.
 pub(super) fn show(text: &str, on_progress: &mut dyn FnMut(&str)) {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.take(MAX_LINES).for_each(|line| on_progress(&cut(line, LONGEST_LINE)));
 }
 
-/// The beginning of a text, with a sign where something was left out.
+/// The beginning of a text, with an ellipsis if it was cut.
 pub(super) fn cut(text: &str, longest: usize) -> String {
     let kept = &text[..text.floor_char_boundary(longest)];
     let mut kept = kept.replace('\0', "");

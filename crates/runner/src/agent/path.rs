@@ -1,11 +1,11 @@
-//! What leads to a value in a line of output: paths, patterns that a value has to fit, and text with paths in it.
+//! Selects values in a line of output: paths, patterns for values, and text templates with paths.
 
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// Paths that are tried in turn, such as `session_id|sessionId`. In a path, `*` stands for every member of an object or a list,
-/// and `@key` at its end for the names of the members.
+/// Alternative paths, tried in order, such as `session_id|sessionId`. In a path, `*` matches every member of an object or a
+/// list, and a final `@key` matches the member names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct Paths(Vec<Vec<String>>);
@@ -50,7 +50,7 @@ impl Paths {
         })
     }
 
-    /// The text at the first path that leads to any; what stands at several places is put together.
+    /// The text at the first path with a value; several matches are joined.
     pub(super) fn text<'v>(&self, value: &'v Value) -> Option<Cow<'v, str>> {
         self.first(value, |found| {
             let mut texts = found.into_iter().map(|one| match one {
@@ -66,7 +66,7 @@ impl Paths {
         })
     }
 
-    /// The number at the first path that leads to any; what stands at several places is added up. It is never negative.
+    /// The number at the first path with a value; several matches are summed. Negative numbers are rejected.
     pub(super) fn number(&self, value: &Value) -> Option<f64> {
         self.first(value, |found| {
             let numbers = found.iter().filter_map(|one| match one {
@@ -79,7 +79,7 @@ impl Paths {
         })
     }
 
-    /// The members of the list at the first path that leads to one.
+    /// The members of the list at the first path with one.
     pub(super) fn members<'v>(&self, value: &'v Value) -> &'v [Value] {
         let list = self.first(value, |found| {
             found.into_iter().find_map(|one| match one {
@@ -90,7 +90,7 @@ impl Paths {
         list.unwrap_or_default()
     }
 
-    /// Whether what stands at the paths fits a pattern.
+    /// Whether the value at the paths matches a pattern.
     pub(super) fn fit(&self, value: &Value, pattern: &Pattern) -> bool {
         let mut found = Vec::new();
         self.0.iter().for_each(|path| walk(path, value, &mut found));
@@ -106,10 +106,10 @@ impl Paths {
     }
 }
 
-/// The pattern that everything fits which is there.
+/// Matches any value that is present.
 const ANY: &str = "<any>";
 
-/// What a value may be: one of several. A text may have `*` in it, nothing stands for what is absent, `<any>` for what is there.
+/// Alternatives that a value may match. A string may contain `*`, null matches an absent value, and `<any>` any present one.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "Value")]
 pub(super) struct Pattern(Vec<Value>);
@@ -134,7 +134,7 @@ fn glob(pattern: &str, text: &str) -> bool {
     left.ends_with(end)
 }
 
-/// A value as people read it.
+/// A value as text for people.
 fn text_of(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -146,7 +146,7 @@ fn text_of(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Text with `{path}` in it.
+/// A text template with `{path}` placeholders.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct Line(Vec<Part>);
@@ -157,7 +157,6 @@ enum Part {
     Value(Paths),
 }
 
-/// A text whose last `{` has no `}`.
 #[derive(Debug, thiserror::Error)]
 #[error("`{{` is not closed in {0:?}")]
 pub(super) struct UnclosedBrace(String);
@@ -179,7 +178,7 @@ impl TryFrom<String> for Line {
 }
 
 impl Line {
-    /// The text with its values filled in; nothing when none of them is there.
+    /// Fills in the template; `None` if none of its values is present.
     pub(super) fn fill(&self, value: &Value) -> Option<String> {
         let mut filled = String::new();
         let mut any = false;

@@ -1,4 +1,4 @@
-//! What is known about the program of an agent, read from data.
+//! Presets: the data that describes an agent's program.
 
 use super::AgentError;
 use super::path::{Line, Paths, Pattern};
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-/// The presets that come with Lockgate. Another one is another file, and its line here.
+/// The built-in presets. To add one, add a file and a line here.
 const FILES: [(&str, &str); 7] = [
     ("claude", include_str!("presets/claude.yaml")),
     ("codex", include_str!("presets/codex.yaml")),
@@ -18,14 +18,14 @@ const FILES: [(&str, &str); 7] = [
 ];
 
 static PRESETS: LazyLock<BTreeMap<&'static str, Preset>> = LazyLock::new(|| {
-    let read = |(name, text)| (name, Preset::read(name, text).expect("the files that are built in are tested"));
+    let read = |(name, text)| (name, Preset::read(name, text).expect("the built-in files are tested"));
     FILES.into_iter().map(read).collect()
 });
 
-/// How to speak to one agent's program.
+/// How to call one agent's program and read its output.
 #[derive(Clone, Debug)]
 pub struct Preset {
-    /// What it is called in settings.
+    /// Its name in settings.
     pub name: String,
     pub(super) program: String,
     pub(super) prompt: Prompt,
@@ -35,35 +35,28 @@ pub struct Preset {
     pub(super) rules: Arc<[Rule]>,
 }
 
-/// What a program may be able to do.
+/// What a program may support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ability {
-    /// A new session gets an id that is chosen before the work starts.
+    /// The id of a new session can be chosen before the work starts.
     ChooseSession,
-    /// A session can be gone on with.
     Resume,
-    /// The model can be chosen.
     Model,
-    /// Tools can be allowed.
     AllowTools,
-    /// Tools can be denied.
     DenyTools,
-    /// It ends by itself when it has cost too much.
+    /// It stops by itself when it reaches a cost limit.
     LimitCost,
 }
 
-/// The preset of this name, or which there are.
 pub fn preset(name: &str) -> Result<&'static Preset, AgentError> {
     PRESETS.get(name).ok_or_else(|| AgentError::NoPreset(name.to_owned()))
 }
 
-/// The names of all presets.
 pub fn preset_names() -> Vec<&'static str> {
     PRESETS.keys().copied().collect()
 }
 
 impl Preset {
-    /// Reads a preset from its file.
     pub fn read(name: &str, text: &str) -> Result<Self, AgentError> {
         let file: File = serde_saphyr::from_str(text)
             .map_err(|error| AgentError::UnreadablePreset { name: name.to_owned(), detail: error.to_string() })?;
@@ -71,17 +64,15 @@ impl Preset {
         Ok(Self { name: name.to_owned(), program, prompt, usage_of, login, arguments, rules: rules.into() })
     }
 
-    /// The program that is started.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// What a person does whose login is missing.
+    /// The steps with which a person logs in.
     pub fn login_steps(&self) -> &[String] {
         &self.login
     }
 
-    /// Whether the program can do something.
     pub fn can(&self, ability: Ability) -> bool {
         self.arguments.iter().any(|piece| match piece {
             ArgumentRule::Fresh(_) => ability == Ability::ChooseSession,
@@ -95,13 +86,13 @@ impl Preset {
         })
     }
 
-    /// Whether what it says it used covers the whole session. Then what was used before it was gone on with has to be taken off.
+    /// Whether the reported usage covers the whole session, so that usage from before a resume has to be subtracted.
     pub fn usage_covers_session(&self) -> bool {
         self.usage_of == UsageOf::Session
     }
 }
 
-/// The form of a preset's file.
+/// The format of a preset file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -114,7 +105,7 @@ struct File {
     rules: Vec<Rule>,
 }
 
-/// How the program gets its prompt when nobody says otherwise.
+/// How the program gets its prompt by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Prompt {
@@ -122,51 +113,48 @@ pub(super) enum Prompt {
     Argument,
 }
 
-/// What the usage that it tells covers.
+/// The scope of the reported usage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum UsageOf {
-    /// This call.
     #[default]
     Call,
     /// All calls of the session so far.
     Session,
 }
 
-/// Arguments, in the order in which they are given. `{}` in them stands for the value.
+/// Arguments, in order. `{}` is replaced by the value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ArgumentRule {
-    /// Always.
     Always(Vec<String>),
-    /// When a session begins, with its id.
+    /// For a new session, with its id.
     Fresh(Vec<String>),
-    /// When a session is gone on with, with its id.
+    /// For a resumed session, with its id.
     Resume(Vec<String>),
-    /// With the model.
     Model(Vec<String>),
-    /// With the tools that are allowed, with commas between them.
+    /// With the allowed tools, joined by commas.
     Allow(Vec<String>),
-    /// For each tool that is allowed.
+    /// For each allowed tool.
     AllowEach(Vec<String>),
-    /// With the tools that are denied, with commas between them.
+    /// With the denied tools, joined by commas.
     Deny(Vec<String>),
-    /// For each tool that is denied.
+    /// For each denied tool.
     DenyEach(Vec<String>),
-    /// With a file that says which tools are allowed and denied.
+    /// With a policy file that lists allowed and denied tools.
     Policy(Policy),
-    /// With the most that it may cost, in US dollars.
+    /// With the cost limit in US dollars.
     Cost(Vec<String>),
-    /// When the prompt comes on standard input.
+    /// If the prompt is passed on stdin.
     Stdin(Vec<String>),
-    /// When the prompt is an argument, with the prompt.
+    /// If the prompt is passed as an argument, with the prompt.
     Prompt(Vec<String>),
-    /// The arguments of the setting.
+    /// The `args` of the agent's setting.
     Own,
 }
 
-/// The file that tells a program which tools are allowed and denied: one text for each tool, with `{tool}` and `{prefix}` in it
-/// as quoted strings. A tool that is named with what its command starts with, such as `shell(git)`, has a text of its own.
+/// A policy file that tells a program which tools are allowed and denied: one template per tool, with `{tool}` and `{prefix}`
+/// as quoted strings. A tool that is restricted to a command prefix, such as `shell(git)`, has its own template.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Policy {
@@ -179,7 +167,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// The text of the file; nothing when no tool is named.
+    /// The contents of the file; `None` if no tool is listed.
     pub(super) fn text(&self, allowed: &[String], denied: &[String]) -> Option<String> {
         let one = |tool: &str, whole: &str, prefixed: &str| match tool.strip_suffix(')').and_then(|tool| tool.split_once('(')) {
             Some((tool, prefix)) => prefixed.replace("{tool}", &quoted(tool)).replace("{prefix}", &quoted(prefix)),
@@ -191,56 +179,56 @@ impl Policy {
     }
 }
 
-/// A string as JSON and TOML both write it.
+/// A string in the syntax that JSON and TOML share.
 fn quoted(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }
 
-/// What a line of output says. What the program writes to its standard error is the line `{"stderr": "…"}`, and its end is
-/// `{"exit": 1, "stderr": "…"}` with the last of these. Every rule that fits a line is followed, in order.
+/// How to interpret a line of output. A line on stderr is treated as `{"stderr": "…"}`, and the end of the program as
+/// `{"exit": 1, "stderr": "…"}` with the last such line. Every rule that matches a line is applied, in order.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Rule {
-    /// What the line has to be.
+    /// Conditions for the line.
     pub(super) when: BTreeMap<Paths, Pattern>,
-    /// The list whose members the rest is about; without it, the rest is about the line.
+    /// A list to whose members the rest applies; without it, the rest applies to the line.
     pub(super) each: Option<Paths>,
-    /// What such a member has to be.
+    /// Conditions for a member.
     #[serde(rename = "where")]
     pub(super) members: BTreeMap<Paths, Pattern>,
-    /// What people see.
+    /// The progress line to show.
     pub(super) progress: Option<Line>,
-    /// The text, in the place of what was the text before.
+    /// Replaces the text so far.
     pub(super) text: Option<Paths>,
-    /// More of the text.
-    pub(super) more: Option<Paths>,
-    /// The text, when there was none.
-    pub(super) otherwise: Option<Paths>,
-    /// More of the text that comes after this is a new text.
-    pub(super) begin: bool,
+    /// Appends to the text.
+    pub(super) append_text: Option<Paths>,
+    /// Sets the text if there is none yet.
+    pub(super) fallback_text: Option<Paths>,
+    /// Further text after this line starts a new text.
+    pub(super) new_text: bool,
     pub(super) session: Option<Paths>,
     pub(super) model: Option<Paths>,
     pub(super) version: Option<Paths>,
-    /// Tokens read: the first has to be there, the others are added where they are.
+    /// Input tokens: the first path is required, the others are added if present.
     pub(super) input: Vec<Paths>,
-    /// Tokens written, likewise.
+    /// Output tokens, likewise.
     pub(super) output: Vec<Paths>,
-    /// What it cost, in US dollars.
+    /// The cost in US dollars.
     pub(super) cost: Option<Paths>,
-    /// The usage comes on top of what was told before; otherwise it takes its place.
+    /// Adds the usage to earlier usage instead of replacing it.
     pub(super) add: bool,
-    /// From here on a line with usage is owed: when none comes, the usage is unknown.
-    pub(super) owed: bool,
+    /// A line with usage must follow; if none comes, the usage is unknown.
+    pub(super) expects_usage: bool,
     pub(super) error: Option<Paths>,
-    /// What says that nobody is logged in.
+    /// The message about a missing login.
     pub(super) login: Option<Paths>,
-    /// All went well in the end, whatever errors there were.
-    pub(super) well: bool,
-    /// A tool that was asked for and not permitted.
+    /// The program succeeded in the end, whatever errors came before.
+    pub(super) success: bool,
+    /// A tool that was requested but not permitted.
     pub(super) denied: Option<Paths>,
-    /// Only what follows this in the text of `denied` names the tool.
+    /// The tool's name starts after this in the text of `denied`.
     pub(super) after: Option<String>,
-    /// Only what precedes this names it.
+    /// The tool's name ends before this.
     pub(super) before: Option<String>,
 }
 
@@ -266,7 +254,7 @@ mod tests {
         let error = preset("cluade").unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no agent preset \"cluade\"; there are claude, codex, copilot, cursor, gemini, opencode, qwen"
+            "there is no agent preset \"cluade\"; available: claude, codex, copilot, cursor, gemini, opencode, qwen"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Reads what an agent prints, whatever it prints, in a bounded amount of memory.
+//! Reads an agent's output in bounded memory, whatever it contains.
 
 use super::output::{AgentOutput, OutputCollector, cut, show};
 use super::preset::{Preset, Rule};
@@ -6,18 +6,16 @@ use crate::process::Lines;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The longest line of machine-readable output that is read, in bytes.
 const LONGEST_LINE: usize = 8 * 1024 * 1024;
-/// The longest text of a plain program that is kept, in bytes.
 const LONGEST_TEXT: usize = 4 * 1024 * 1024;
-/// A line with more commas than this is not read: its many values would take far more memory than the line itself.
+/// A line with more commas than this is skipped: its values would take far more memory than the line itself.
 const MAX_COMMAS: usize = 500_000;
-/// So much of a line that was not understood is told, in bytes.
+/// The maximum length of an unparsed line that is shown, in bytes.
 const LONGEST_GARBAGE: usize = 500;
-/// So much of a line of its standard error is read, in bytes.
+/// The maximum length of a stderr line, in bytes.
 const LONGEST_ERROR_LINE: usize = 4096;
 
-/// Reads the output of an agent piece by piece.
+/// Reads the output of an agent incrementally.
 #[derive(Debug)]
 pub struct Reader {
     form: Form,
@@ -30,7 +28,7 @@ enum Form {
 }
 
 impl Reader {
-    /// A reader for the output of this preset's program; without one, for that of a plain program, whose output is its text.
+    /// A reader for a preset's program or, without a preset, for a plain program whose output is its text.
     pub fn new(preset: Option<&Preset>) -> Self {
         let form = match preset {
             None => Form::Plain(Plain::default()),
@@ -38,8 +36,8 @@ impl Reader {
                 rules: preset.rules.clone(),
                 line: Vec::new(),
                 skipping: false,
-                // Programs that say in the end how it went have not ended well before they do.
-                facts: OutputCollector::until_the_end(preset.rules.iter().any(|rule| rule.well)),
+                // A program that prints a final result has not succeeded before it does.
+                facts: OutputCollector::new(preset.rules.iter().any(|rule| rule.success)),
                 understood: false,
                 last_garbage: None,
                 last_error_line: None,
@@ -48,7 +46,7 @@ impl Reader {
         Self { form }
     }
 
-    /// Takes the next piece, and gives people the lines that it holds for them. An empty piece says that nothing more comes.
+    /// Reads the next piece and emits its progress lines. An empty piece marks the end.
     pub fn feed(&mut self, bytes: &[u8], on_progress: &mut dyn FnMut(&str)) {
         match &mut self.form {
             Form::Plain(plain) => plain.feed(bytes, on_progress),
@@ -56,7 +54,7 @@ impl Reader {
         }
     }
 
-    /// Takes a line that the program wrote to its standard error, where people see it anyway.
+    /// Reads a stderr line, which people see anyway.
     pub fn error_line(&mut self, line: &str) {
         if let Form::Objects(objects) = &mut self.form {
             let line = cut(line, LONGEST_ERROR_LINE);
@@ -73,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// The session, once it was named.
+    /// The session id, once it was reported.
     pub fn session(&self) -> Option<&str> {
         match &self.form {
             Form::Plain(_) => None,
@@ -81,7 +79,6 @@ impl Reader {
         }
     }
 
-    /// What was told.
     pub fn finish(mut self) -> AgentOutput {
         self.feed(&[], &mut |_| {});
         match self.form {
@@ -91,7 +88,6 @@ impl Reader {
     }
 }
 
-/// The output of a plain program.
 #[derive(Debug, Default)]
 struct Plain {
     text: Vec<u8>,
@@ -122,20 +118,20 @@ impl Plain {
     }
 }
 
-/// The output of a program that prints JSON objects, one a line.
+/// The output of a program that prints one JSON object per line.
 #[derive(Debug)]
 struct Objects {
     rules: Arc<[Rule]>,
-    /// The beginning of a line whose end has not come yet.
+    /// An incomplete line.
     line: Vec<u8>,
-    /// The line is too long; what comes is left out until it ends.
+    /// The line is too long; skip the rest of it.
     skipping: bool,
     facts: OutputCollector,
     /// Whether any line was an object.
     understood: bool,
-    /// The last line that was none.
+    /// The last line that was not an object.
     last_garbage: Option<String>,
-    /// The last line of its standard error.
+    /// The last line on stderr.
     last_error_line: Option<String>,
 }
 
@@ -156,7 +152,7 @@ impl Objects {
         if !self.skipping && self.line.len() + bytes.len() > LONGEST_LINE {
             self.skipping = true;
             self.facts.output.truncated = true;
-            // The memory is given back: such a line may be the only one.
+            // Free the memory: no other line may be this long.
             self.line = Vec::new();
         }
         if !self.skipping {
@@ -195,13 +191,14 @@ impl Objects {
     fn finish(self) -> AgentOutput {
         let mut output = self.facts.finish();
         if let Some(garbage) = self.last_garbage.filter(|_| !self.understood) {
-            output.error = Some(format!("it printed nothing in the form that its preset expects; its last line was: {garbage}"));
+            output.error =
+                Some(format!("its output does not have the format that its preset expects; its last line was: {garbage}"));
         }
         output
     }
 }
 
-/// The object that a line is, or that it ends with: some programs print control sequences or labels before it.
+/// The object in a line. Some programs print control sequences or labels before it.
 fn object(line: &[u8]) -> Option<Value> {
     let start = memchr::memchr(b'{', line)?;
     let text = String::from_utf8_lossy(&line[start..]);
@@ -280,7 +277,7 @@ mod tests {
         let text = output.text.unwrap();
         assert!(text.starts_with("abä") && text.len() <= LONGEST_TEXT && text.len() > LONGEST_TEXT - 8, "{}", text.len());
         assert!(output.truncated);
-        // Told in ever more pieces, it stays bounded too.
+        // It is also bounded when it arrives in many pieces.
         let mut reader = Reader::new(Some(preset("opencode").unwrap()));
         let piece = format!("{{\"type\":\"text\",\"part\":{{\"text\":\"{}\"}}}}\n", "x".repeat(1000));
         (0..5000).for_each(|_| reader.feed(piece.as_bytes(), &mut |_| {}));

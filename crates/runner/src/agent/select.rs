@@ -1,33 +1,30 @@
-//! Which agent works: what the command line, the workflow and the settings say, in this order.
+//! Selects the agent: the command line overrides the workflow, which overrides the settings.
 
 use super::{AgentError, Preset, Setting, preset};
 use lockgate_engine::spec::workflow::DEFAULT_AGENT;
 use std::collections::BTreeMap;
 
-/// Where agents are configured.
 #[derive(Clone, Debug, Default)]
 pub struct AgentSources {
-    /// The command of the agent that works whatever else is configured.
+    /// The agent command from the command line, which overrides everything else.
     pub instead: Option<String>,
-    /// What the workflow says, by name.
+    /// Agents of the workflow, by name.
     pub workflow: BTreeMap<String, Setting>,
-    /// What the project's settings say, by name.
+    /// Agents of the project's settings, by name.
     pub project: BTreeMap<String, Setting>,
 }
 
-/// An agent that works.
 #[derive(Clone, Debug)]
 pub struct SelectedAgent {
-    /// The name under which it is configured, or its command.
+    /// Its configured name, or its command.
     pub name: String,
-    /// How it is started.
     pub setting: Setting,
-    /// The program, where it is one that is known.
+    /// The preset, if the program is a known one.
     pub preset: Option<&'static Preset>,
 }
 
 impl AgentSources {
-    /// The agent that works where this one is asked for.
+    /// Selects an agent by name, or the default one.
     pub fn select(&self, wanted: Option<&str>) -> Result<SelectedAgent, AgentError> {
         if let Some(command) = &self.instead {
             let setting = Setting { command: Some(command.clone()), ..Setting::default() };
@@ -44,7 +41,7 @@ impl AgentSources {
 }
 
 fn chosen(name: String, setting: Setting) -> Result<SelectedAgent, AgentError> {
-    // The bare name of a known program is that program.
+    // The bare name of a known program selects its preset.
     let known = setting.command.as_deref().filter(|_| setting.preset.is_none()).and_then(|command| preset(command).ok());
     if let Some(known) = known {
         return Ok(SelectedAgent { name, setting: Setting { command: None, ..setting }, preset: Some(known) });

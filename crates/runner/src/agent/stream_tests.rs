@@ -1,9 +1,9 @@
-//! Streams as the programs print them, in the versions that are known.
+//! Output streams of the supported programs and versions.
 
 use super::{AgentOutput, Reader, preset};
 use lockgate_engine::run::agent::Usage;
 
-/// What a stream tells, and what people see of it. However the stream is cut, that is the same.
+/// The parsed output of a stream and its progress lines, which must not depend on how the stream is split.
 fn read(name: &str, stream: &str) -> (AgentOutput, Vec<String>) {
     let in_pieces = |size: usize| {
         let mut reader = Reader::new(Some(preset(name).unwrap()));
@@ -66,7 +66,7 @@ fn claude_usage_accumulated_over_resumes_counts_once_and_a_deferred_tool_is_not_
 
 #[test]
 fn streams_of_other_claude_versions_are_parsed() {
-    // With usage by model, which counts subagents too; with an older name for the cost.
+    // With usage by model, which includes subagents; with an older name for the cost.
     let (output, _) = read(
         "claude",
         r#"{"type":"result","subtype":"success","sessionId":"9","result":"yes","cost_usd":1,"usage":{"input_tokens":1,"output_tokens":1},"modelUsage":{"big":{"inputTokens":10,"outputTokens":20,"cacheReadInputTokens":5,"costUSD":1.0},"small":{"inputTokens":1,"outputTokens":2}}}"#,
@@ -75,7 +75,7 @@ fn streams_of_other_claude_versions_are_parsed() {
         (output.text.as_deref(), output.session.as_deref(), output.usage),
         (Some("yes"), Some("9"), usage(Some(1_000_000), 16, 22))
     );
-    // Without a result line, what was said last is the text, and what was used is unknown.
+    // Without a result line, the last message is the text, and the usage is unknown.
     let (output, _) = read("claude", r#"{"type":"assistant","message":{"content":"as it was"},"session_id":"9"}"#);
     assert_eq!((output.text.as_deref(), output.usage), (Some("as it was"), Usage::default()));
 }
@@ -152,7 +152,7 @@ fn failing_codex_streams_are_parsed() {
 {"type":"turn.started"}
 {"type":"turn.failed","error":{"message":"stream disconnected"}}"#,
     );
-    // The turn that failed used something, and nobody says how much.
+    // The failed turn used an unknown number of tokens.
     assert_eq!((output.error.as_deref(), output.usage), (Some("stream disconnected"), Usage::default()));
 }
 
@@ -221,7 +221,7 @@ fn copilot_streams_are_parsed() {
             session: Some("s-1".into()),
             model: Some("claude-sonnet-4.6".into()),
             version: Some("1.0.77".into()),
-            // It says how many requests it made, not which tokens it used.
+            // It reports the number of requests, not tokens.
             usage: Usage::default(),
             denied: vec!["call_0".into()],
             ..AgentOutput::default()
@@ -319,7 +319,7 @@ fn opencode_streams_without_the_last_line_or_failing_are_parsed() {
     let start = r#"{"type":"step_start","sessionID":"s","part":{}}"#;
     let text = r#"{"type":"text","sessionID":"s","part":{"text":"x"}}"#;
     assert_eq!(read("opencode", &[start, text, finish].join("\n")).0.usage, usage(Some(500_000), 1, 1));
-    // The second step used something, and nobody says how much.
+    // The second step used an unknown number of tokens.
     let (output, _) = read("opencode", &[start, finish, start, text].join("\n"));
     assert_eq!((output.text.as_deref(), output.usage), (Some("x"), Usage::default()));
     let (output, _) =
@@ -327,7 +327,7 @@ fn opencode_streams_without_the_last_line_or_failing_are_parsed() {
     assert_eq!((output.error.as_deref(), output.session.as_deref()), (Some("No credit"), Some("s")));
 }
 
-/// What a program's standard error, its output and its end tell together.
+/// The output parsed from stderr, stdout and the exit code together.
 fn read_with_errors(name: &str, errors: &[&str], stream: &str, code: i32) -> AgentOutput {
     let mut reader = Reader::new(Some(preset(name).unwrap()));
     errors.iter().for_each(|line| reader.error_line(line));
@@ -369,7 +369,7 @@ fn authentication_errors_of_tools_are_ignored() {
     let tool = r#"{"type":"item.completed","item":{"type":"command_execution","command":"x","aggregated_output":"401 Unauthorized","status":"failed"}}"#;
     let failed = r#"{"type":"turn.failed","error":{"message":"stream disconnected"}}"#;
     assert_eq!(read("codex", &format!("{tool}\n{failed}")).0.login, None);
-    // An error that was overcome does not count.
+    // An error that was recovered from does not count.
     let retried = r#"{"type":"assistant","error":"authentication_failed","message":{"content":"x"}}"#;
     let well = r#"{"type":"result","subtype":"success","is_error":false,"result":"fine"}"#;
     assert_eq!(read("claude", &format!("{retried}\n{well}")).0.login, None);

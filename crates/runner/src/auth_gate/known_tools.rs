@@ -1,29 +1,27 @@
-//! What common programs print when nobody is logged in.
+//! What common programs print when a login is missing.
 
 use super::compile;
 use regex::Regex;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// A program that is known.
 pub(super) struct Known {
     pub(super) name: &'static str,
-    /// The words by which it is called.
+    /// The names of its programs.
     pub(super) programs: &'static [&'static str],
-    /// What it prints, as a regular expression.
+    /// A regular expression for its messages.
     pattern: &'static str,
     pub(super) login: &'static str,
     pub(super) probe: Option<&'static str>,
-    /// What it prints, as examples.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tests hold the patterns against them"))]
+    /// Example messages.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the tests check the patterns with them"))]
     pub(super) samples: &'static [&'static str],
 }
 
 impl Known {
     pub(super) fn shows(&self, line: &str) -> bool {
-        static PATTERNS: LazyLock<BTreeMap<&str, Regex>> = LazyLock::new(|| {
-            TOOLS.iter().map(|tool| (tool.name, compile(tool.pattern).expect("this pattern is ours"))).collect()
-        });
+        static PATTERNS: LazyLock<BTreeMap<&str, Regex>> =
+            LazyLock::new(|| TOOLS.iter().map(|tool| (tool.name, compile(tool.pattern).expect("a built-in pattern"))).collect());
         PATTERNS.get(self.name).is_some_and(|pattern| pattern.is_match(line))
     }
 }
@@ -46,7 +44,7 @@ pub(super) static TOOLS: &[Known] = &[
         programs: &["git"],
         pattern: r"could not read (username|password) for|authentication failed for|terminal prompts disabled|support for password authentication was removed|permission denied \(publickey|invalid username or (password|token)",
         login: "git credential approve, or `gh auth login`, or load your SSH key with `ssh-add`",
-        // Without an origin nothing can be asked, and the command itself is tried again.
+        // Without an origin there is nothing to probe, and the command itself is retried.
         probe: Some("git remote get-url origin >/dev/null 2>&1 || exit 0; git ls-remote --exit-code origin HEAD"),
         samples: &[
             "fatal: could not read Username for 'https://github.com': terminal prompts disabled",

@@ -1,53 +1,50 @@
-//! Missing logins: what a program prints when it wants somebody to log in, and what would mend it.
+//! Detects missing logins from a program's output, and knows how to fix them.
 //!
-//! A false alarm costs a person's time, a missed one an attempt. So only what failed counts, a tool's own words count where that tool
-//! was called, and what merely looks like an error of authentication counts near the end of the output and not in the log of a test.
+//! A false positive costs a person's time; a false negative costs one attempt. Therefore only failed commands are examined, a
+//! tool's own messages count only if that tool was called, and generic authentication errors count only near the end of the
+//! output and not in test logs.
 
 mod known_tools;
 
 use regex::{Regex, RegexBuilder};
 use std::sync::LazyLock;
 
-/// What is known about the login of one program, from the settings.
+/// How to detect and fix a missing login of one program, from the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tool {
-    /// What it is called; where no pattern is given, the word that a command must contain.
+    /// Its name; without a pattern, a command must contain this word.
     pub name: String,
-    /// What it prints, as a regular expression, whatever the case; the common signs when absent.
+    /// A case-insensitive regular expression for its messages; generic patterns if absent.
     pub pattern: Option<String>,
-    /// The command that logs in.
     pub login: Option<String>,
-    /// The command that succeeds once somebody is logged in.
+    /// A command that succeeds once the user is logged in.
     pub probe: Option<String>,
 }
 
-/// A login that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// The line that says so.
+    /// The line that reports it.
     pub error: String,
-    /// What a person has to do.
     pub steps: Vec<String>,
-    /// The command that succeeds once it was done.
+    /// A command that succeeds once the user is logged in.
     pub probe: Option<String>,
 }
 
-/// So many of the last lines are searched for the words of a tool.
+/// How many of the last lines are searched for a tool's messages.
 const LINES: usize = 40;
 
-/// So many of the last lines are searched for the common signs.
+/// How many of the last lines are searched for generic patterns.
 const LAST_LINES: usize = 10;
 
-/// So much of a line is told.
-const TOLD: usize = 300;
+/// The maximum length of a line shown to people.
+const MAX_LINE_LENGTH: usize = 300;
 
-/// A pattern that cannot be used: it is no regular expression, or too large a one.
+/// A pattern that is not a regular expression, or too large.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-// The last line says what is wrong; the lines before draw the pattern.
-#[error("{}", .0.to_string().lines().last().unwrap_or("it cannot be used").trim())]
+// Only the last line states the error; the lines before it show the pattern.
+#[error("{}", .0.to_string().lines().last().unwrap_or("invalid pattern").trim())]
 pub struct PatternError(regex::Error);
 
-/// Checks a pattern of the settings.
 pub fn check_pattern(pattern: &str) -> Result<(), PatternError> {
     compile(pattern).map(drop)
 }
@@ -56,7 +53,7 @@ fn compile(pattern: &str) -> Result<Regex, PatternError> {
     RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build().map_err(PatternError)
 }
 
-/// Whether what a failed command printed shows that a login is missing.
+/// Whether the output of a failed command indicates a missing login.
 pub fn missing(command: &str, tail: &str, tools: &[Tool]) -> Option<Missing> {
     if let Some(missing) = missing_by_settings(command, tail, tools) {
         return Some(missing);
@@ -69,23 +66,23 @@ pub fn missing(command: &str, tail: &str, tools: &[Tool]) -> Option<Missing> {
             return Some(Missing { error: shown(line), steps: steps(tool.login), probe });
         }
     }
-    // Where tests ran, what they print about logins is what they test.
+    // Tests that print login errors are usually testing them.
     if runs_tests(command) || lines.iter().any(|line| is_total(line)) {
         return None;
     }
     let line = last(LAST_LINES).find(|line| is_sign(line))?;
-    // Which program it was, is known where it was called.
+    // The tool is known only if the command calls it.
     let tool = known_tools::TOOLS.iter().find(|tool| calls(command, tool.programs));
     Some(Missing {
         error: shown(line),
         steps: own_advice(line)
             .or_else(|| tool.map(|tool| steps(tool.login)))
-            .unwrap_or_else(|| vec!["Log in to what it calls, or set the credentials that it needs".into()]),
+            .unwrap_or_else(|| vec!["Log in to the service that it uses, or set the credentials that it needs".into()]),
         probe: tool.and_then(|tool| tool.probe).map(str::to_owned),
     })
 }
 
-/// Whether what a failed command printed shows that a login is missing, by the settings alone.
+/// Like [`missing`], but only with patterns from the settings.
 pub fn missing_by_settings(command: &str, tail: &str, tools: &[Tool]) -> Option<Missing> {
     let lines = lines_of(tail);
     tools.iter().find_map(|tool| {
@@ -110,13 +107,13 @@ fn by_settings<'l>(tool: &Tool, command: &str, mut lines: impl Iterator<Item = &
     }
 }
 
-/// Whether a command has one of these words in it.
+/// Whether a command contains one of these program names.
 fn calls(command: &str, programs: &[&str]) -> bool {
     let word = |part: &str| programs.contains(&part.rsplit('/').next().unwrap_or(part));
     command.split(|character: char| character.is_whitespace() || ";|&()\"'`$=".contains(character)).any(word)
 }
 
-/// The signs that the protocol names, in lines that complain.
+/// The generic patterns of the protocol, in lines that report an error.
 fn is_sign(line: &str) -> bool {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| {
         let words = [
@@ -131,20 +128,20 @@ fn is_sign(line: &str) -> bool {
             r"\brun\b.{0,40}\blogin\b.{0,20}\bto (log in|authenticate|continue)\b",
             r"\b(set|export) (the )?[A-Z][A-Z0-9]*_[A-Z0-9_]+ (environment|env)\b",
         ];
-        compile(&words.join("|")).expect("this pattern is ours")
+        compile(&words.join("|")).expect("a built-in pattern")
     });
     static NUMBERS: LazyLock<Regex> = LazyLock::new(|| {
         let begins = r"^\W*([\w.-]+:? ){0,2}(\(\d+\) )?";
         let complains = r"(\w*error|err!|fatal|failed|http(/[\d.]+)?|status|response|api|request|the requested url|unauthorized|forbidden|40[13])\b";
         let says = r".*(\b40[13]\b|\bunauthorized\b|\bforbidden\b)";
         let alone = r"^\W*(error: )?(unauthorized|40[13] (unauthorized|forbidden))\W*$";
-        compile(&format!("{begins}{complains}{says}|{alone}")).expect("this pattern is ours")
+        compile(&format!("{begins}{complains}{says}|{alone}")).expect("a built-in pattern")
     });
     let line: String = line.chars().take(2_000).collect();
     !of_test(&line) && (WORDS.is_match(&line) || NUMBERS.is_match(&line))
 }
 
-/// Whether a line is of a test: it speaks of what is expected, marks what passed, or names a place in one.
+/// Whether a line comes from a test: it mentions expectations or results, or names a test location.
 fn of_test(line: &str) -> bool {
     static TESTS: LazyLock<Regex> = LazyLock::new(|| {
         let signs = [
@@ -153,37 +150,36 @@ fn of_test(line: &str) -> bool {
             r"[✓✗✔✖×●]",
             r"\b\w+[_.](test|spec)\.\w+\b|\btest_\w+|::test",
         ];
-        compile(&signs.join("|")).expect("this pattern is ours")
+        compile(&signs.join("|")).expect("a built-in pattern")
     });
     TESTS.is_match(line)
 }
 
-/// Whether a command runs tests: a test runner, or something that is told to `test`. The shell's own `test` is not meant.
+/// Whether a command runs tests: a test runner, or a tool called with `test`. The shell's own `test` does not count.
 fn runs_tests(command: &str) -> bool {
     static RUNNERS: LazyLock<Regex> = LazyLock::new(|| {
         let named = r"\b(pytest|jest|vitest|mocha|rspec|phpunit|nextest|ctest|tox|playwright|cypress)\b";
-        let told = r"(^|[\s;&|(])(\./)?[\w./-]*(npm|npx|pnpm|yarn|bun|deno|cargo|go|make|just|gradlew?|mvnw?|dotnet|mix|swift|rake|composer|task)( [\w:=./-]+)*? [\w:.-]*tests?\b";
-        compile(&format!("{named}|{told}")).expect("this pattern is ours")
+        let called = r"(^|[\s;&|(])(\./)?[\w./-]*(npm|npx|pnpm|yarn|bun|deno|cargo|go|make|just|gradlew?|mvnw?|dotnet|mix|swift|rake|composer|task)( [\w:=./-]+)*? [\w:.-]*tests?\b";
+        compile(&format!("{named}|{called}")).expect("a built-in pattern")
     });
     RUNNERS.is_match(command)
 }
 
-/// Whether a line counts tests.
+/// Whether a line is a summary of test results.
 fn is_total(line: &str) -> bool {
     static TOTAL: LazyLock<Regex> = LazyLock::new(|| {
-        compile(r"\b\d+ (tests? )?(passed|failed|failing|passing)\b|\btests?:\s+\d+|\btest result:")
-            .expect("this pattern is ours")
+        compile(r"\b\d+ (tests? )?(passed|failed|failing|passing)\b|\btests?:\s+\d+|\btest result:").expect("a built-in pattern")
     });
     TOTAL.is_match(line)
 }
 
-/// What the line itself says should be done.
+/// The fix that the line itself suggests.
 fn own_advice(line: &str) -> Option<Vec<String>> {
     static RUN: LazyLock<Regex> = LazyLock::new(|| {
-        compile(r#"\brun:? [`'"]?([a-z][\w.-]*( [\w.-]+){0,3}? (login|auth login|configure))\b"#).expect("this pattern is ours")
+        compile(r#"\brun:? [`'"]?([a-z][\w.-]*( [\w.-]+){0,3}? (login|auth login|configure))\b"#).expect("a built-in pattern")
     });
     static SET: LazyLock<Regex> = LazyLock::new(|| {
-        RegexBuilder::new(r"\b(?i:set|export) (?i:the )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b").build().expect("this pattern is ours")
+        RegexBuilder::new(r"\b(?i:set|export) (?i:the )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b").build().expect("a built-in pattern")
     });
     if let Some(found) = RUN.captures(line) {
         return Some(steps(&found[1]));
@@ -196,10 +192,10 @@ fn steps(login: &str) -> Vec<String> {
     vec![format!("Run: {login}"), "Complete the authentication".to_owned()]
 }
 
-/// As much of a line as people are shown.
+/// A line cut to the length shown to people.
 pub(crate) fn shown(line: &str) -> String {
     let rest = line.get(..6).filter(|begins| begins.eq_ignore_ascii_case("error:")).map_or(line, |_| line[6..].trim());
-    rest.chars().take(TOLD).collect()
+    rest.chars().take(MAX_LINE_LENGTH).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The snapshots of all attempts of a task that is not committed yet.
 //!
-//! They are a tree in git that a ref points to: garbage collection keeps what they name, and a change of them is atomic. For attempt 7 it
-//! has the entries `0007.start` and `0007.staged` (trees), `0007.state` (a file: the commit that was checked out, and the untracked
-//! files) and, once the attempt has ended, `0007.end` (a tree).
+//! They form a tree in git that a ref points to, so garbage collection keeps everything they name, and updates are atomic.
+//! For attempt 7 the tree has the entries `0007.start` and `0007.staged` (trees), `0007.state` (a file with the checked-out
+//! commit and the untracked files) and, once the attempt has ended, `0007.end` (a tree).
 
 use super::CommitError;
 use super::merge::between;
@@ -13,7 +13,6 @@ use lockgate_engine::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The names of all these refs begin with this.
 const REFS: &str = "refs/lockgate/attempts/";
 
 #[derive(Debug, Default)]
@@ -29,7 +28,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempts {
-    /// Those that a ref keeps; none where there is no such ref.
+    /// The attempts stored in a ref; empty if it does not exist.
     pub(super) fn read(repository: &Repository, name: &str) -> Result<Self, CommitError> {
         let Ok(tree) = repository.line(&["rev-parse", "--verify", "--quiet", &format!("{REFS}{name}")]) else {
             return Ok(Self::default());
@@ -77,19 +76,20 @@ impl Attempts {
         Ok(left)
     }
 
-    /// Releases the snapshots. The ref stays until the run is over: to remove it, git locks all packed refs of the repository, and a kill
-    /// would leave them locked for everyone.
+    /// Releases the snapshots. The ref itself stays until the run is over: to remove it, git locks all packed refs of the
+    /// repository, and a kill would leave them locked for everyone.
     pub(super) fn forget(repository: &Repository, name: &str) -> Result<(), CommitError> {
         repository.run(&["update-ref", &format!("{REFS}{name}"), &repository.empty_tree], b"").map(drop)
     }
 
-    /// Removes the lock of the ref that a kill may have left; only this task ever changes the ref.
+    /// Removes a lock of the ref that a kill may have left; only this task ever changes the ref.
     pub(super) fn recover(repository: &Repository, name: &str) -> Result<(), CommitError> {
         remove(&repository.git_path(&format!("{REFS}{name}.lock"))?)
     }
 }
 
-/// Removes the snapshots of all tasks of some runs, and what their changes start from. Without the lock on packed refs, only those that git has not packed are removed.
+/// Removes the snapshots and diff bases of all tasks of some runs. Without `lock_refs`, only refs that git has not packed are
+/// removed.
 pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_refs: bool) -> Result<(), CommitError> {
     let refs = git(dir, &["for-each-ref", "--format=%(refname)", REFS, crate::diff::REFS])?;
     let run = |name: &str| name.rsplit('/').next()?.split('-').next().map(RunId::new);
@@ -107,19 +107,20 @@ pub(super) fn forget_runs(dir: &Path, is_over: impl Fn(&RunId) -> bool, lock_ref
         Ok(packed) => packed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => {
-            // Without the list, a ref that is packed could come back in an older state when its file is removed.
-            tracing::debug!(%error, "refs of ended runs stay: packed-refs cannot be read");
+            // Without this list, removing a ref's file could bring back an older, packed version of it.
+            tracing::debug!(%error, "cannot remove the refs of ended runs: packed-refs is unreadable");
             return Ok(());
         }
     };
     for name in over.into_iter().filter(|name| !packed.contains(name)) {
-        // In a repository that keeps refs otherwise there is no such file.
+        // In a repository with another ref format there is no such file.
         lockgate_store::cleanup::remove_file(&common.join(name));
     }
     Ok(())
 }
 
-/// The head, the time and the paths, each prefixed with `h` (hidden) or `u` (untracked) and followed by its stamp. NUL ends every field.
+/// The head, the time and the paths, each prefixed with `h` (hidden) or `u` (untracked) and followed by its stamp. Every
+/// field ends with a NUL.
 fn state_of(start: &Snapshot) -> Vec<u8> {
     let mut state = start.head.clone().unwrap_or_default().into_bytes();
     state.extend(format!("\0{} {}\0", start.at.0, start.at.1).into_bytes());
@@ -135,7 +136,7 @@ fn state_of(start: &Snapshot) -> Vec<u8> {
     state
 }
 
-/// A snapshot by what was written; what cannot be read counts as absent.
+/// Parses a stored snapshot; fields that cannot be parsed count as absent.
 fn snapshot(tree: &str, staged: String, state: &[u8]) -> Snapshot {
     let mut parts = state.split(|byte| *byte == 0);
     let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

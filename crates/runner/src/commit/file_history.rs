@@ -1,4 +1,4 @@
-//! What became of each file over all attempts, told apart into what the attempts did and what others did.
+//! What happened to each file over all attempts, separating the attempts' changes from those of others.
 
 use super::CommitError;
 use super::attempts::Attempt;
@@ -7,25 +7,23 @@ use super::repository::Repository;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// How many files a message names at most.
 const NAMED: usize = 5;
 
-/// A file that an attempt changed.
 struct FileHistory {
-    /// What it would be without the attempts.
+    /// Its version without the changes of the attempts.
     others: Option<Version>,
-    /// What it was at the end of the last attempt.
+    /// Its version at the end of the last attempt.
     now: Option<Version>,
-    /// Whether the two cannot be told apart.
+    /// Whether the two cannot be separated.
     mixed: bool,
-    /// Whether nothing of it was uncommitted when the attempts began to change it.
+    /// Whether it had no uncommitted changes when the attempts started to change it.
     clean: bool,
 }
 
-/// A tree with the work of all attempts added to it.
+/// A tree with the work of all attempts added to `base`.
 pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &str) -> Result<String, CommitError> {
     let Some(end) = attempts.iter().filter_map(|attempt| attempt.end.as_deref()).next_back() else { return Ok(base.to_owned()) };
-    // Made now for the temporary files of merges.
+    // Also creates the directory for temporary files of merges.
     let index = repository.own_index()?;
     let histories = histories(repository, attempts)?;
     let since = between(repository, end, base)?;
@@ -39,7 +37,7 @@ pub(super) fn with_work(repository: &Repository, attempts: &[Attempt], base: &st
         match merged(repository, history.others.as_ref(), theirs.as_ref(), history.now.as_ref())? {
             Ok(version) if version == *theirs => {}
             Ok(version) if !history.mixed => drop(changed.insert(path, version)),
-            // An attempt committed a part by itself, so what it left is all its own.
+            // An attempt committed a part itself, so everything that is left is its own work.
             Err(merge::Conflict) if history.clean && !history.mixed => drop(changed.insert(path, history.now.clone())),
             Ok(_) | Err(merge::Conflict) => mixed.push(path),
         }
@@ -64,7 +62,7 @@ fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<V
                     history.others_change(repository, change)?;
                 }
                 if !uncommitted.contains_key(path) {
-                    // What was done to it before is committed, or was undone.
+                    // Earlier changes to the file were committed or undone.
                     *history = FileHistory { others: history.now.clone(), now: history.now.clone(), mixed: false, clean: true };
                 }
             }
@@ -80,7 +78,7 @@ fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<V
             let clean = !uncommitted.contains_key(&path);
             match histories.entry(path) {
                 Entry::Occupied(mut history) => history.get_mut().now = change.after,
-                // The whole of an untracked file would be committed, with what was in it before.
+                // Committing an untracked file would include the content it had before.
                 Entry::Vacant(history) => {
                     history.insert(FileHistory { others: change.before, now: change.after, mixed: was_untracked, clean });
                 }
@@ -92,7 +90,8 @@ fn histories(repository: &Repository, attempts: &[Attempt]) -> Result<BTreeMap<V
 }
 
 impl FileHistory {
-    /// Others changed the file while no attempt was running. A file that exists only because of the attempts still counts as their work.
+    /// Handles a change by others while no attempt was running. A file that exists only because of the attempts still counts
+    /// as their work.
     fn others_change(&mut self, repository: &Repository, change: &merge::Change) -> Result<(), CommitError> {
         self.clean = false;
         let made_by_attempts = self.others.is_none() && change.before.is_some() && change.after.is_some();
@@ -109,7 +108,6 @@ impl FileHistory {
     }
 }
 
-/// Some paths for a message.
 pub(super) fn named(paths: &[Vec<u8>]) -> String {
     let first: Vec<_> = paths.iter().take(NAMED).map(|path| String::from_utf8_lossy(path)).collect();
     match paths.len() - first.len() {

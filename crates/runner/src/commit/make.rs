@@ -1,4 +1,4 @@
-//! The commit itself.
+//! Makes the commit.
 
 use super::attempts::Attempt;
 use super::file_history::{named, with_work};
@@ -11,7 +11,7 @@ use crate::git::{GitError, git_command};
 /// How often to retry the commit if the branch moves in the meantime.
 const MAX_ATTEMPTS: usize = 5;
 
-/// Fails if git could not commit, and says what to do.
+/// Fails, with help, if git could not commit.
 pub(super) fn refuse_unready(repository: &Repository) -> Result<(), CommitError> {
     let under_way = [
         ("MERGE_HEAD", "a merge"),
@@ -33,7 +33,7 @@ pub(super) fn refuse_unready(repository: &Repository) -> Result<(), CommitError>
     Ok(())
 }
 
-/// Commits what some attempts changed; returns the commit, or nothing where all of that is committed already.
+/// Commits the changes of the attempts; `None` if everything is already committed.
 pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Message) -> Result<Option<String>, NotCommitted> {
     for _ in 0..MAX_ATTEMPTS {
         refuse_unready(repository)?;
@@ -47,7 +47,7 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
         locked.prepare(&index_after(repository, attempts, &base, &tree)?, head.as_deref(), &tree)?;
         let made = match commit_tree(repository, &tree, message) {
             Ok(made) => made,
-            // It may have failed, or have been stopped, after the commit was made.
+            // It may have failed or been stopped after the commit was made.
             Err(why) => match (is_own_commit(repository, head.as_deref(), &tree, message)?, why) {
                 (Some(_), NotCommitted::Stopped) => {
                     locked.install()?;
@@ -61,7 +61,7 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
         };
         if parent(repository, &made)? == head || repository.head()?.as_ref() != Some(&made) {
             locked.install()?;
-            // Hooks may have changed and added files, and committed by themselves.
+            // Hooks may have changed and added files, and made commits themselves.
             set_unstaged(repository, &tree)?;
             return Ok(Some(made));
         }
@@ -71,7 +71,7 @@ pub(super) fn commit(repository: &Repository, attempts: &[Attempt], message: &Me
     Err(CommitError::BranchMoves { tries: MAX_ATTEMPTS }.into())
 }
 
-/// The commit that is checked out, if it is the one that was to be made.
+/// The checked-out commit, if it is the one we tried to make.
 fn is_own_commit(
     repository: &Repository,
     head: Option<&str>,
@@ -87,13 +87,12 @@ fn is_own_commit(
     Ok(is_ours.then_some(now))
 }
 
-/// The first parent of a commit.
 fn parent(repository: &Repository, commit: &str) -> Result<Option<String>, CommitError> {
     let parents = repository.line(&["rev-list", "--parents", "--max-count=1", commit])?;
     Ok(parents.split(' ').nth(1).map(str::to_owned))
 }
 
-/// The versions of the changed files that the user's index needs after the commit: those of the tree, plus what the user has staged.
+/// The versions of the changed files for the user's index after the commit: those of the tree, plus what the user has staged.
 fn index_after(repository: &Repository, attempts: &[Attempt], base: &str, tree: &str) -> Result<Versions, CommitError> {
     let staged = merge::staged(repository, base)?;
     let by_user = attempts.iter().map(|attempt| between(repository, base, &attempt.start.staged));
@@ -125,16 +124,16 @@ fn index_after(repository: &Repository, attempts: &[Attempt], base: &str, tree: 
     }
 }
 
-/// Commits a tree with `git commit`, with the user's hooks, signature and identity; returns the commit.
+/// Commits a tree with `git commit`, with the user's hooks, signature and identity.
 fn commit_tree(repository: &Repository, tree: &str, message: &Message) -> Result<String, NotCommitted> {
     let index = repository.own_index()?;
     index.run(&["read-tree", "--reset", tree], b"")?;
-    // Without the times of the files, hooks would find all of them changed. It fails where some are.
+    // Without the file times, hooks would see all files as changed. This fails if some are.
     if let Err(error) = index.run(&["update-index", "-q", "--refresh"], b"") {
-        tracing::debug!(%error, "the index is not refreshed; git compares more files");
+        tracing::debug!(%error, "cannot refresh the index; git compares more files");
     }
     let mut command = git_command(&repository.top);
-    // Background maintenance would be killed together with the commit, so it is off.
+    // Background maintenance would be killed together with the commit, so it is disabled.
     command.args(["-c", "gc.auto=0", "-c", "maintenance.auto=false"]);
     if !message.hooks {
         command.args(["-c", "core.hooksPath=/dev/null"]);
@@ -145,13 +144,13 @@ fn commit_tree(repository: &Repository, tree: &str, message: &Message) -> Result
         NotCommitted::Failed(CommitError::Git(GitError::FailedSilently)) => CommitError::Rejected.into(),
         why => why,
     })?;
-    // Others may have committed since, so the branch need not tell which commit is ours.
+    // Others may have committed since, so the branch does not tell which commit is ours.
     let printed = text(printed);
     let made = commit_in(&printed).unwrap_or("HEAD");
     Ok(repository.line(&["rev-parse", "--verify", &format!("{made}^{{commit}}")])?)
 }
 
-/// The commit in what git prints about it: `[BRANCH COMMIT] MESSAGE`, where the name of the branch may hold brackets and spaces.
+/// Parses the commit from git's output: `[BRANCH COMMIT] MESSAGE`, where the branch name may contain brackets and spaces.
 fn commit_in(printed: &str) -> Option<&str> {
     let line = printed.lines().find(|line| line.starts_with('['))?;
     let words = line.match_indices(']').filter_map(|(end, _)| line[..end].rsplit(' ').next());

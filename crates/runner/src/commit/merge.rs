@@ -1,12 +1,11 @@
-//! Changes between two trees, and putting them on top of a third.
+//! Changes between two trees, and applying them to a third.
 
 use super::CommitError;
 use super::repository::{Repository, text};
 use crate::git::output_of;
-use crate::root::FOLDER;
+use crate::root::STATE_DIR;
 use std::collections::BTreeMap;
 
-/// A file as git stores it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     mode: String,
@@ -19,7 +18,7 @@ impl Version {
     }
 }
 
-/// What became of a file; `None` means that the file does not exist.
+/// A change of a file; `None` means that the file does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) before: Option<Version>,
@@ -28,21 +27,20 @@ pub(super) struct Change {
 
 pub(super) type Changes = BTreeMap<Vec<u8>, Change>;
 
-/// The changes from one tree to another.
 pub(super) fn between(repository: &Repository, from: &str, to: &str) -> Result<Changes, CommitError> {
-    let told = repository.run(&["diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", from, to], b"")?;
-    Ok(parse(&told))
+    let output = repository.run(&["diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", from, to], b"")?;
+    Ok(parse(&output))
 }
 
-/// What is staged in the user's index, compared to a tree.
+/// The staged changes in the user's index, compared to a tree.
 pub(super) fn staged(repository: &Repository, tree: &str) -> Result<Changes, CommitError> {
-    let told = repository.run(&["diff-index", "--cached", "-z", "--no-renames", "--no-abbrev", tree], b"")?;
-    Ok(parse(&told))
+    let output = repository.run(&["diff-index", "--cached", "-z", "--no-renames", "--no-abbrev", tree], b"")?;
+    Ok(parse(&output))
 }
 
-/// Git's raw format: `:MODE MODE ID ID STATUS`, then the path, both ended by NUL.
-fn parse(told: &[u8]) -> Changes {
-    let mut parts = told.split(|byte| *byte == 0);
+/// Git's raw format: `:MODE MODE ID ID STATUS`, then the path, each terminated by NUL.
+fn parse(output: &[u8]) -> Changes {
+    let mut parts = output.split(|byte| *byte == 0);
     let mut changes = Changes::new();
     while let (Some(about), Some(path)) = (parts.next(), parts.next()) {
         let about = String::from_utf8_lossy(about);
@@ -59,14 +57,14 @@ fn parse(told: &[u8]) -> Changes {
 
 /// Whether a path is in Lockgate's own directory.
 pub(super) fn is_ours(path: &[u8]) -> bool {
-    path.split(|byte| *byte == b'/').any(|part| part == FOLDER.as_bytes())
+    path.split(|byte| *byte == b'/').any(|part| part == STATE_DIR.as_bytes())
 }
 
-/// Two sides changed the same file, and their changes cannot be told apart.
+/// Two sides changed the same lines, so their changes cannot be separated.
 #[derive(Debug)]
 pub(super) struct Conflict;
 
-/// A file with both the changes of a task and those of others, from a common base.
+/// Merges the changes of a task and of others to a file, from a common base.
 pub(super) fn merged(
     repository: &Repository,
     before: Option<&Version>,
@@ -90,7 +88,7 @@ pub(super) fn merged(
     })
 }
 
-/// The id of the merged content; nothing where the same lines were changed.
+/// The id of the merged content; `None` if both changed the same lines.
 fn merged_content(
     repository: &Repository,
     before: &Version,
@@ -103,21 +101,20 @@ fn merged_content(
     };
     let mut command = repository.command(&["merge-file", "-p", "--quiet"]);
     command.arg(file("theirs", theirs)?).arg(file("before", before)?).arg(file("task", task)?);
-    // Git fails with the number of conflicts, and for binary files.
+    // Git exits with the number of conflicts, and fails for binary files.
     let Ok(content) = output_of(command, b"") else { return Ok(None) };
     repository.run(&["hash-object", "-w", "--stdin"], &content).map(|id| Some(text(id)))
 }
 
-/// The versions that some files are to have in an index.
 pub(super) type Versions = BTreeMap<Vec<u8>, Option<Version>>;
 
-/// The arguments and the input with which git sets the versions of some files in an index.
+/// The arguments and input with which git sets the versions of files in an index.
 pub(super) fn setting(repository: &Repository, versions: &Versions) -> ([&'static str; 4], Vec<u8>) {
     let mut lines = Vec::new();
     for (path, version) in versions {
         let line = match version {
             Some(Version { mode, id }) => format!("{mode} {id}\t"),
-            // Mode 0 removes the file; the id must only be as long as any other.
+            // Mode 0 removes the file; the id only has to have the right length.
             None => format!("0 {}\t", "0".repeat(repository.empty_tree.len())),
         };
         lines.extend(line.into_bytes());
@@ -127,7 +124,7 @@ pub(super) fn setting(repository: &Repository, versions: &Versions) -> ([&'stati
     (["update-index", "--replace", "-z", "--index-info"], lines)
 }
 
-/// The tree that holds the same as another one, with some files changed.
+/// A copy of a tree with some files changed.
 pub(super) fn tree_with(repository: &Repository, tree: &str, changed: &Versions) -> Result<String, CommitError> {
     let index = repository.own_index()?;
     index.run(&["read-tree", "--reset", tree], b"")?;

@@ -1,4 +1,4 @@
-//! Git plumbing in the directory that a task works in.
+//! Git plumbing in the working directory of a task.
 
 use super::{CommitError, FileUse, NotCommitted};
 use crate::git::{git_command, outcome, output_of};
@@ -13,26 +13,22 @@ use std::process::Command;
 /// Our own git calls run none of the user's hooks; only the commit does.
 const WITHOUT_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
-/// What a task may have set so that git overlooks what it changed, or refuses to look at it.
+/// Overrides settings with which a task could make git overlook changes or refuse to read them.
 const ALL_CHANGES: [&str; 6] = ["-c", "core.trustctime=true", "-c", "core.checkStat=default", "-c", "core.safecrlf=false"];
 
-/// A repository, with a place for indexes of our own.
+/// A repository, with a directory for temporary indexes.
 #[derive(Debug)]
 pub(crate) struct Repository {
-    /// The directory that the task works in.
     pub(crate) dir: PathBuf,
-    /// The top of the working tree.
     pub(crate) top: PathBuf,
-    /// From the top to the directory: empty, or ending with a slash.
+    /// The path from the top to the directory: empty, or with a trailing slash.
     pub(crate) prefix: Vec<u8>,
-    /// The tree without any file.
     pub(crate) empty_tree: String,
-    /// The user's index.
     pub(super) index: PathBuf,
     scratch: PathBuf,
-    /// What git holds while it runs programs of the user.
+    /// The lock held while git runs the user's programs.
     pub(super) lock: PathBuf,
-    /// Ends the programs of the user that git has started.
+    /// Stops the user's programs that git has started.
     pub(super) stop: Stop,
     /// Where new objects go, if not into the user's repository.
     objects: Option<PathBuf>,
@@ -59,12 +55,12 @@ impl Repository {
         })
     }
 
-    /// The same, where new objects go into a directory of our own. That directory names the user's objects as its alternates.
+    /// Redirects new objects into our own directory, which names the user's objects as its alternates.
     pub(crate) fn with_objects(self, objects: PathBuf) -> Self {
         Self { objects: Some(objects), ..self }
     }
 
-    /// Where new objects go, in a directory of our own.
+    /// Our own directory for new objects, if set.
     pub(crate) fn own_objects(&self) -> Option<&Path> {
         self.objects.as_deref()
     }
@@ -74,7 +70,7 @@ impl Repository {
         Ok(output_of(self.command(arguments), input)?)
     }
 
-    /// The same; returns one line of text.
+    /// Like [`Repository::run`], for one line of text.
     pub(crate) fn line(&self, arguments: &[&str]) -> Result<String, CommitError> {
         self.run(arguments, b"").map(text)
     }
@@ -89,14 +85,14 @@ impl Repository {
         command
     }
 
-    /// Runs a git command that starts programs of the user, filters or hooks. These end when the run is stopped, and are ended by the process
-    /// that takes over if this process is killed.
+    /// Runs a git command that starts filters or hooks of the user. They are stopped when the run is stopped, or by the
+    /// process that takes over if this one is killed.
     pub(crate) fn run_programs(&self, command: Command, input: Option<File>) -> Result<Vec<u8>, NotCommitted> {
         let ran = run_locked(command, &self.lock, input, &self.stop).map_err(CommitError::NotRun)?;
         Ok(outcome(ran.ok_or(NotCommitted::Stopped)?)?)
     }
 
-    /// The commit that is checked out; none before the first one.
+    /// The checked-out commit; `None` before the first one.
     pub(crate) fn head(&self) -> Result<Option<String>, CommitError> {
         match self.line(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
             Ok(head) => Ok(Some(head)),
@@ -105,7 +101,7 @@ impl Repository {
         }
     }
 
-    /// The tree of a commit; the empty tree where there is no commit.
+    /// The tree of a commit; the empty tree for `None`.
     pub(crate) fn tree_of(&self, commit: Option<&str>) -> Result<String, CommitError> {
         match commit {
             Some(commit) => self.line(&["rev-parse", "--verify", &format!("{commit}^{{tree}}")]),
@@ -113,10 +109,10 @@ impl Repository {
         }
     }
 
-    /// An index of our own: a copy of the user's, so that git knows which files are unchanged without reading them.
+    /// A temporary index: a copy of the user's, so that git knows which files are unchanged without reading them.
     pub(crate) fn own_index(&self) -> Result<OwnIndex<'_>, CommitError> {
         let cannot = |error: io::Error| CommitError::file(&self.scratch, FileUse::Written, error);
-        // What an attempt that was killed left there would make git fail (a stale lock).
+        // Leftovers of a killed attempt, such as a stale lock, would make git fail.
         match fs::remove_dir_all(&self.scratch) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(cannot(error)),
             Ok(()) | Err(_) => {}
@@ -136,7 +132,7 @@ impl Repository {
         Ok(self.top.join(OsString::from_vec(path)))
     }
 
-    /// A file for temporary content next to our own index.
+    /// A temporary file next to our own index.
     pub(crate) fn scratch_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, CommitError> {
         let path = self.scratch.join(name);
         fs::write(&path, content).map_err(|error| CommitError::file(&path, FileUse::Written, error))?;
@@ -144,7 +140,7 @@ impl Repository {
     }
 }
 
-/// An index that only we use; removed when it is dropped.
+/// A private index, removed on drop.
 pub(crate) struct OwnIndex<'r> {
     repository: &'r Repository,
     path: PathBuf,
@@ -157,19 +153,18 @@ impl OwnIndex<'_> {
         Ok(output_of(command, input)?)
     }
 
-    /// Makes a git command work on this index.
     pub(crate) fn use_in(&self, command: &mut Command) {
         command.env("GIT_INDEX_FILE", &self.path);
     }
 
-    /// Takes over all tracked files as they are in the working tree.
+    /// Adds all tracked files as they are in the working tree.
     pub(crate) fn update(&self) -> Result<(), NotCommitted> {
         let mut command = self.repository.command(&["add", "--update"]);
         self.use_in(&mut command);
         self.repository.run_programs(command, None).map(drop)
     }
 
-    /// Takes over some files as they are in the working tree; those that have disappeared meanwhile are left out.
+    /// Adds some files as they are in the working tree; files that have disappeared are removed.
     pub(crate) fn add(&self, paths: &[Vec<u8>]) -> Result<(), NotCommitted> {
         if paths.is_empty() {
             return Ok(());
@@ -182,7 +177,6 @@ impl OwnIndex<'_> {
         self.repository.run_programs(command, Some(list)).map(drop)
     }
 
-    /// The tree of what the index holds.
     pub(crate) fn tree(&self) -> Result<String, CommitError> {
         self.run(&["write-tree"], b"").map(text)
     }
@@ -194,21 +188,20 @@ impl OwnIndex<'_> {
 
 impl Drop for OwnIndex<'_> {
     fn drop(&mut self) {
-        // What is left is removed before the next index is made.
+        // Leftovers are removed before the next index is created.
         lockgate_store::cleanup::remove_dir(&self.repository.scratch);
     }
 }
 
-/// Copies an index with its time: git compares the times of files with it, in whole seconds, to know which of them may have changed since
-/// without looking different.
+/// Copies an index with its modification time, which git compares with the times of files, in whole seconds, to find files
+/// that may have changed undetected.
 fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
-    // Read first: if the index is replaced meanwhile, an older time is the safe one.
+    // Read it first: if the index is replaced meanwhile, an older time is the safe one.
     let modified = from.metadata()?.modified()?;
     fs::copy(from, to)?;
     File::options().write(true).open(to)?.set_modified(modified)
 }
 
-/// Removes a file, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), CommitError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(CommitError::file(path, FileUse::Removed, error)),
@@ -216,7 +209,7 @@ pub(super) fn remove(path: &Path) -> Result<(), CommitError> {
     }
 }
 
-/// The git directory of the working tree that a directory is in.
+/// The git directory of the working tree that contains a directory.
 pub(super) fn git_dir(dir: &Path) -> Result<PathBuf, CommitError> {
     let mut command = git_command(dir);
     command.args(["rev-parse", "--absolute-git-dir"]);

@@ -9,19 +9,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The files as they were when an attempt started.
+/// The files at the start of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    /// The commit that was checked out; none before the first one.
+    /// The checked-out commit; `None` before the first one.
     pub(super) head: Option<String>,
-    /// What was staged, as a tree in git.
+    /// The staged files, as a tree in git.
     pub(super) staged: String,
-    /// The tracked files, as a tree in git.
     pub(super) tree: String,
-    /// The untracked files, by path. Their content is not recorded: they can be many and large, and none of them is committed.
+    /// The untracked files, by path. Their content is not recorded: they may be many and large, and none of them is
+    /// committed.
     pub(super) untracked: BTreeMap<Vec<u8>, Stamp>,
-    /// Files and folders that git did not look into: ignored ones, with a slash at the end if a whole directory is ignored, and other
-    /// repositories. The task may change the rules, so that they are seen at its end.
+    /// Paths that git did not look into: ignored ones, with a trailing slash for a directory that is ignored as a whole, and
+    /// other repositories. The task may change the ignore rules, so that they become visible at its end.
     pub(super) hidden: BTreeMap<Vec<u8>, Stamp>,
     /// When it was taken, by the clock of the file system.
     pub(super) at: Time,
@@ -29,17 +29,16 @@ pub(super) struct Snapshot {
 
 pub(crate) type Paths = Vec<Vec<u8>>;
 
-/// Seconds and nanoseconds.
 pub(super) type Time = (i64, i64);
 
-/// What differs once a file has changed.
+/// Metadata that differs once a file has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub(super) mode: u32,
     pub(super) size: u64,
     pub(super) inode: u64,
     pub(super) modified: Time,
-    /// Changes with every write, and when the file itself is renamed; no program can set it.
+    /// Changes with every write and rename; no program can set it.
     pub(super) changed: Time,
 }
 
@@ -54,14 +53,14 @@ impl Stamp {
         }
     }
 
-    /// Whether it is of the same file with the same content, perhaps in another place.
+    /// Whether this is the same file with the same content, perhaps at another path.
     fn is_moved(&self, from: &Self) -> bool {
         Self { changed: from.changed, ..*self } == *from
     }
 }
 
 impl Snapshot {
-    /// Takes a snapshot. Untracked files that earlier attempts left count as tracked: they will be committed.
+    /// Takes a snapshot. Untracked files left by earlier attempts count as tracked, because they will be committed.
     pub(super) fn take(repository: &Repository, left_before: &BTreeSet<Vec<u8>>) -> Result<Self, NotCommitted> {
         let index = repository.own_index()?;
         let at = index.path().parent().and_then(|folder| folder.symlink_metadata().ok());
@@ -78,7 +77,7 @@ impl Snapshot {
         Ok(Self { head: repository.head()?, staged, tree, untracked, hidden, at })
     }
 
-    /// The tree at the end of the attempt: the tracked files as they are now, and untracked ones that are new or have changed.
+    /// The tree at the end of the attempt: the tracked files, and untracked ones that are new or have changed.
     pub(super) fn end(&self, repository: &Repository) -> Result<String, NotCommitted> {
         let index = repository.own_index()?;
         index.update()?;
@@ -87,7 +86,7 @@ impl Snapshot {
         Ok(index.tree()?)
     }
 
-    /// Whether an untracked file was there at the start, perhaps ignored or under another name, and is unchanged.
+    /// Whether an untracked file existed at the start, perhaps ignored or under another name, and is unchanged.
     pub(super) fn is_untouched(&self, repository: &Repository, path: &[u8]) -> bool {
         let Some(now) = stamp(repository, path) else { return false };
         match self.untracked.get(path) {
@@ -97,7 +96,7 @@ impl Snapshot {
         }
     }
 
-    /// Whether a file that git did not track existed at the start, as far as that is known.
+    /// Whether an untracked file existed at the start, as far as known.
     pub(super) fn existed(&self, repository: &Repository, path: &[u8]) -> bool {
         self.untracked.contains_key(path) || (self.is_hidden(path) && !self.was_created_later(repository, path))
     }
@@ -115,13 +114,13 @@ impl Snapshot {
     }
 }
 
-/// The untracked files of the directory that are not ignored; and other repositories in it, which end with a slash.
+/// The untracked files of the directory that are not ignored, and other repositories in it, which have a trailing slash.
 pub(crate) fn untracked(repository: &Repository) -> Result<(Paths, Paths), CommitError> {
     Ok(listed(repository, &["--exclude-standard"])?.into_iter().partition(|path| !path.ends_with(b"/")))
 }
 
-/// The ignored files of the directory, and folders that are ignored as a whole. Git also lists folders in which every file happens to be
-/// ignored, followed by these files; a new file in such a folder would not be ignored.
+/// The ignored files of the directory, and directories that are ignored as a whole. Git also lists directories in which every
+/// file happens to be ignored, followed by these files; a new file in such a directory would not be ignored.
 fn ignored(repository: &Repository) -> Result<BTreeSet<Vec<u8>>, CommitError> {
     let listed: BTreeSet<Vec<u8>> =
         listed(repository, &["--exclude-standard", "--ignored", "--directory"])?.into_iter().collect();
@@ -137,7 +136,7 @@ fn listed(repository: &Repository, which: &[&str]) -> Result<Vec<Vec<u8>>, Commi
     Ok(paths.map(<[u8]>::to_vec).collect())
 }
 
-/// The stamp of a file; nothing where it has disappeared.
+/// The stamp of a file; `None` if it has disappeared.
 fn stamp(repository: &Repository, path: &[u8]) -> Option<Stamp> {
     repository.top.join(OsStr::from_bytes(path)).symlink_metadata().ok().map(|file| Stamp::of(&file))
 }

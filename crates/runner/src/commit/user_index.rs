@@ -1,9 +1,9 @@
-//! Changing the user's index under git's own lock, so that a kill at any moment leaves neither a lock nor half an index behind.
+//! Changes the user's index under git's own lock, so that a kill at any time leaves neither a lock nor half an index behind.
 //!
-//! Git locks an index by creating `index.lock` next to it, writes the new index into it, and renames it. A git process that is killed in
-//! between leaves the lock, and every later git command refuses to work. Here the lock is a hard link to a file of our own: the next
-//! process recognizes the lock because it is the same file. It is held while a commit is made, as git does for `git commit FILE`, so that
-//! the user's commits do not mix with ours.
+//! Git locks an index by creating `index.lock` next to it, writes the new index into it, and renames it. A git process that
+//! is killed in between leaves the lock, and every later git command refuses to work. Here the lock is a hard link to a file
+//! of our own, so that the next process recognizes it. It is held while a commit is made, as git does for `git commit FILE`,
+//! so that the user's commits do not mix with ours.
 
 use super::merge::{Change, Versions, between, setting, staged};
 use super::repository::{Repository, remove};
@@ -18,19 +18,19 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long another git process may take with the index.
+/// How long another git process may hold the index.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long git holds the lock of a ref, generously.
+/// A generous bound for how long git holds the lock of a ref.
 const INSTANT: Duration = Duration::from_secs(1);
 
-/// Stands for a commit where there is none yet.
+/// Represents a missing commit.
 const NO_COMMIT: &str = "none";
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Repairs what is left where we were killed while we changed the index: completes the change if its commit was made, else takes it back.
-/// Nobody may be committing in this working tree.
+/// Repairs the state after a kill during a change of the index: completes the change if its commit was made, otherwise
+/// reverts it. No other process may be committing in this working tree.
 pub(super) fn recover(repository: &Repository) -> Result<(), CommitError> {
     let names = Names::next_to(&repository.index);
     if !names.are_left_behind() {
@@ -38,7 +38,7 @@ pub(super) fn recover(repository: &Repository) -> Result<(), CommitError> {
     }
     let journal = Journal::read(&names.journal);
     if let Some(lock) = journal.as_ref().and_then(|journal| journal.lock.as_deref()) {
-        // The git of a driver that was killed may still be at work, and would commit behind our back.
+        // The git of a killed driver may still be running, and would commit concurrently.
         end_orphans(lock).map_err(CommitError::Orphans)?;
     }
     remove_stale_locks(repository)?;
@@ -54,14 +54,14 @@ pub(super) fn recover(repository: &Repository) -> Result<(), CommitError> {
     }
     remove(&names.own)?;
     if let Some(journal) = committed {
-        // The lock may have been removed by hand, and hooks may have changed what was committed.
+        // The lock may have been removed manually, and hooks may have changed what was committed.
         set_unstaged(repository, &repository.tree_of(journal.head.as_deref())?)?;
         set_unstaged(repository, &journal.tree)?;
     }
     remove(&names.journal)
 }
 
-/// Brings the files of the index that are still as they were in a tree to what is committed by now; what is staged otherwise stays.
+/// Updates index entries that are unchanged since `tree` to the current commit; other staged changes are kept.
 pub(super) fn set_unstaged(repository: &Repository, tree: &str) -> Result<(), CommitError> {
     let committed = repository.tree_of(repository.head()?.as_deref())?;
     let staged = staged(repository, &committed)?;
@@ -77,7 +77,8 @@ pub(super) fn set_unstaged(repository: &Repository, tree: &str) -> Result<(), Co
     locked.install()
 }
 
-/// Removes the locks of the branch that a git of ours left when it was killed together with us. Any other git holds them for an instant.
+/// Removes the locks of the branch that our git left when it was killed with us. Any other git process holds them only for an
+/// instant.
 fn remove_stale_locks(repository: &Repository) -> Result<(), CommitError> {
     let branch = repository.line(&["symbolic-ref", "--quiet", "HEAD"]).ok();
     for name in [Some("HEAD".to_owned()), branch].into_iter().flatten() {
@@ -95,9 +96,9 @@ fn remove_stale_locks(repository: &Repository) -> Result<(), CommitError> {
     Ok(())
 }
 
-/// What must be known to complete a change of the index.
+/// What is needed to complete a change of the index.
 struct Journal {
-    /// The commit that was checked out before; none before the first one.
+    /// The previously checked-out commit; `None` before the first one.
     head: Option<String>,
     /// The tree that was to be committed.
     tree: String,
@@ -111,7 +112,7 @@ impl Journal {
             Ok(written) => written,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!(%error, path = %path.display(), "the journal of a commit cannot be read");
+                    tracing::warn!(%error, path = %path.display(), "cannot read the journal of a commit");
                 }
                 return None;
             }
@@ -129,7 +130,7 @@ impl Journal {
         fs::write(path, written)
     }
 
-    /// Whether a commit was made on top of the one that was checked out before.
+    /// Whether a commit was made on top of the previously checked-out one.
     fn is_committed(&self, repository: &Repository) -> Result<bool, CommitError> {
         if repository.head()?.is_none() {
             return Ok(false);
@@ -139,24 +140,23 @@ impl Journal {
     }
 }
 
-/// Whether a change of the index in the git directory of this file was started and not completed.
-pub(super) fn is_left_behind(beside: &Path) -> bool {
-    Names::next_to(&beside.with_file_name("index")).are_left_behind()
+/// Whether a change of the index in the git directory of this file was started but not completed.
+pub(super) fn is_left_behind(next_to: &Path) -> bool {
+    Names::next_to(&next_to.with_file_name("index")).are_left_behind()
 }
 
-/// The user's index while nobody else may change it. What was prepared is given up when this is dropped.
+/// The user's index, locked. Dropping it discards what was prepared.
 pub(super) struct Locked<'r> {
     repository: &'r Repository,
     names: Names,
 }
 
 impl<'r> Locked<'r> {
-    /// Locks the index as git does.
     pub(super) fn take(repository: &'r Repository) -> Result<Self, CommitError> {
         let names = Names::next_to(&repository.index);
         File::create(&names.own).map_err(|error| cannot_write(&names.own, error))?;
         if let Ok(index) = repository.index.metadata() {
-            // Others may have to read it too.
+            // Other users may have to read it too.
             fs::set_permissions(&names.own, index.permissions()).map_err(|error| cannot_write(&names.own, error))?;
         }
         let locked = Self { repository, names };
@@ -174,8 +174,8 @@ impl<'r> Locked<'r> {
         }
     }
 
-    /// Writes the index with other versions of some files, to be installed once `HEAD` is no longer this commit, which a tree is about to
-    /// replace.
+    /// Writes the index with new versions of some files, to be installed once `HEAD` is no longer this commit, which `tree`
+    /// is about to replace.
     pub(super) fn prepare(&self, versions: &Versions, head: Option<&str>, tree: &str) -> Result<(), CommitError> {
         let index = self.repository.own_index()?;
         let (arguments, input) = setting(self.repository, versions);
@@ -190,7 +190,7 @@ impl<'r> Locked<'r> {
         write().map_err(|error| cannot_write(&self.names.lock, error))
     }
 
-    /// Makes what was prepared the user's index.
+    /// Installs the prepared index.
     pub(super) fn install(self) -> Result<(), CommitError> {
         fs::rename(&self.names.lock, &self.repository.index).map_err(|error| cannot_write(&self.names.lock, error))
     }
@@ -198,7 +198,7 @@ impl<'r> Locked<'r> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next process.
+        // If a file cannot be removed now, the next process removes it.
         if is_same_file(&self.names.own, &self.names.lock) {
             cleanup::remove_file(&self.names.lock);
         }
@@ -207,13 +207,11 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// The files next to an index.
 struct Names {
-    /// Our own, which the lock is a link to.
+    /// Our own file, which the lock is a hard link to.
     own: PathBuf,
-    /// What must be known to complete the change.
+    /// What is needed to complete the change.
     journal: PathBuf,
-    /// Git's lock.
     lock: PathBuf,
 }
 

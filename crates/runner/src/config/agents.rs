@@ -1,4 +1,4 @@
-//! Agents in the settings: the same words as in a workflow file.
+//! Agents in the settings, with the same keys as in a workflow file.
 
 use crate::agent::{PromptBy, Setting};
 use lockgate_engine::spec::document::{Entry, Value};
@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 const EXAMPLE: &str = "{ default: claude }";
 const KEYS: [&str; 7] = ["preset", "command", "args", "model", "env", "secrets", "prompt"];
 
-/// Agents by name.
 pub(super) fn read(value: &Value<'_>) -> Result<BTreeMap<String, Setting>, Problem> {
     let entries = value.entries().ok_or_else(|| value.problem(format!("`agents` must be a map such as `{EXAMPLE}`"), None))?;
     entries.into_iter().map(|Entry { key, value, .. }| Ok((key, setting(&value)?))).collect()

@@ -1,18 +1,18 @@
-//! Where the runs are kept.
+//! The database setting.
 
 use lockgate_engine::spec::document::Value;
 use lockgate_engine::spec::problem::Problem;
 use std::fmt;
 
-/// Names the database in the environment; it may hold a password, so no task inherits it.
+/// The environment variable with the database address. It may contain a password, so no task inherits it.
 pub const DATABASE_VARIABLE: &str = "LOCKGATE_DATABASE_URL";
 
-/// The address of a database. It may hold a password, and is not shown where settings are.
+/// The address of a database. It may contain a password and is not shown with the other settings.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl(String);
 
 impl DatabaseUrl {
-    /// What is wrong with it is told without repeating it.
+    /// Error messages never repeat the address.
     pub(super) fn of(value: &Value<'_>) -> Result<Self, Problem> {
         let url = value.text().map(|text| Self(text.to_owned()));
         url.ok_or_else(|| {
@@ -21,7 +21,7 @@ impl DatabaseUrl {
         })
     }
 
-    /// The address itself, for whoever connects to it.
+    /// The address itself, for connecting.
     pub fn reveal(&self) -> &str {
         &self.0
     }

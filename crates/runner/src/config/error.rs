@@ -1,20 +1,17 @@
-//! Why settings cannot be used.
+//! Errors in the settings.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why the settings cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The file.
     pub path: PathBuf,
-    /// What is wrong, in one sentence.
     pub message: String,
-    /// The line, counted from 1, where there is one to blame.
+    /// The line, counted from 1, if known.
     pub line: Option<usize>,
     /// The column in characters, counted from 1.
     pub column: Option<usize>,
-    /// What would mend it.
+    /// How to fix it.
     pub help: Option<String>,
 }
 

@@ -1,38 +1,36 @@
-//! How much work may use, how much of it is kept, and how much is done at once.
+//! Limits for scripts, storage and concurrency.
 
 use lockgate_engine::spec::document::Value;
 use lockgate_engine::spec::problem::Problem;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-/// Larger than any machine's memory or disk that somebody would give to one task.
 const MAX_MEGABYTES: u32 = 1_000_000;
 
-/// More runs than one process should drive side by side.
+/// The upper bound for `background.max_runs`.
 pub const MAX_CONCURRENT_RUNS: u32 = 10_000;
 
-/// What scripts and conditions may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// How long a script may compute.
-    pub time: Duration,
-    /// How long a condition may compute.
+    /// How long a script may run.
+    pub timeout: Duration,
+    /// How long a condition may run.
     pub condition_timeout: Duration,
-    /// How much memory either may use, in megabytes.
+    /// The memory limit for either, in megabytes.
     pub memory_mb: NonZeroU32,
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Self { time: Duration::from_secs(30), condition_timeout: Duration::from_secs(5), memory_mb: megabytes(256) }
+        Self { timeout: Duration::from_secs(30), condition_timeout: Duration::from_secs(5), memory_mb: megabytes(256) }
     }
 }
 
 impl Script {
     pub(super) fn set(&mut self, value: &Value<'_>) -> Result<(), Problem> {
-        for setting in value.fields("`script`", "{ time: 30s }", &["time", "condition_timeout", "memory_mb"])? {
+        for setting in value.fields("`script`", "{ timeout: 30s }", &["timeout", "condition_timeout", "memory_mb"])? {
             match setting.key.as_str() {
-                "time" => self.time = setting.value.duration("`time`")?,
+                "timeout" => self.timeout = setting.value.duration("`timeout`")?,
                 "condition_timeout" => self.condition_timeout = setting.value.duration("`condition_timeout`")?,
                 _ => self.memory_mb = megabytes(setting.value.count("`memory_mb`", 1..=MAX_MEGABYTES)?),
             }
@@ -41,13 +39,12 @@ impl Script {
     }
 }
 
-/// How much is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many megabytes of a task's outputs are stored with the run, so that another machine can go on; of the rest only
-    /// the digest is known. Zero stores none.
+    /// How many megabytes of a task's outputs are stored with the run, so that another machine can continue it; only the
+    /// digest of the rest is recorded. Zero stores none.
     pub stored_outputs_mb: u32,
-    /// How many megabytes of what a task prints are kept in its log.
+    /// How many megabytes of a task's output are kept in its log.
     pub log_mb: NonZeroU32,
 }
 
@@ -58,7 +55,6 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How many bytes of a task's outputs are stored with the run.
     pub fn stored_outputs_bytes(&self) -> u64 {
         u64::from(self.stored_outputs_mb) * 1_000_000
     }
@@ -76,12 +72,11 @@ impl Limits {
     }
 }
 
-/// The process that drives in the background.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// How long it stays when nothing can go on: long enough for the next answer in a row of them.
+    /// How long it keeps running when no run can continue: long enough for a series of answers.
     pub idle_timeout: Duration,
-    /// How many runs it drives side by side at most.
+    /// The maximum number of concurrently driven runs.
     pub max_runs: NonZeroU32,
 }
 

@@ -1,4 +1,4 @@
-//! Logins in the settings: how a missing one shows, what mends it, and what finds out.
+//! Logins in the settings: how to detect a missing one, how to log in, and how to probe it.
 
 use crate::auth_gate::{Tool, check_pattern};
 use lockgate_engine::spec::document::{Entry, Value};
@@ -7,7 +7,6 @@ use lockgate_engine::spec::problem::Problem;
 const EXAMPLE: &str = "{ acme: { pattern: 'session expired', login: acme login, probe: acme whoami } }";
 const KEYS: [&str; 3] = ["pattern", "login", "probe"];
 
-/// Programs by name.
 pub(super) fn read(value: &Value<'_>) -> Result<Vec<Tool>, Problem> {
     let entries = value.entries().ok_or_else(|| value.problem(format!("`logins` must be a map such as `{EXAMPLE}`"), None))?;
     entries.into_iter().map(|Entry { key, value, .. }| tool(key, &value)).collect()
@@ -21,7 +20,7 @@ fn tool(name: String, value: &Value<'_>) -> Result<Tool, Problem> {
         match key.as_str() {
             "pattern" => {
                 check_pattern(&text)
-                    .map_err(|why| value.problem(format!("`pattern` is no regular expression that can be used: {why}"), None))?;
+                    .map_err(|why| value.problem(format!("`pattern` is not a valid regular expression: {why}"), None))?;
                 tool.pattern = Some(text);
             }
             "login" => tool.login = Some(text),

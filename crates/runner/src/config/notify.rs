@@ -1,4 +1,4 @@
-//! How people are notified: at the terminal, and through channels that work when no one is there.
+//! Notification settings: for a person at the terminal, and through channels that work without one.
 
 use lockgate_engine::run::index::NamedVariants;
 use lockgate_engine::run::outbox::{NoticeChannel, NoticeKind, Subscriptions};
@@ -10,47 +10,42 @@ use std::time::Duration;
 const EXAMPLE: &str = "{ terminal: bell, command: ./notify.sh }";
 const COMMAND_EXAMPLE: &str = "{ run: ./notify.sh, on: [hold_opened, run_ended], timeout: 30s }";
 
-/// How people are notified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notifications {
-    /// How a person at the terminal is told that a question waits.
+    /// How a person at the terminal is notified of an open question.
     pub terminal: Notify,
-    /// The command that gets each notice.
     pub command: Option<NotifyCommand>,
 }
 
-/// How somebody at a terminal is told that a question waits.
+/// How a person at a terminal is notified of an open question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Notify {
-    /// The terminal's bell.
+    /// The terminal bell.
     #[default]
     Bell,
-    /// A notice of the desktop, where the terminal or the desktop can show one; else the bell.
+    /// A desktop notification if the terminal or the desktop supports it, otherwise the bell.
     Desktop,
-    /// Not at all.
     Off,
 }
 
-/// A command that gets notices as JSON on its standard input.
+/// A command that receives notices as JSON on stdin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotifyCommand {
-    /// What the shell is given.
+    /// The shell command.
     pub run: String,
-    /// Which notices it gets.
+    /// The notices it receives.
     pub on: BTreeSet<NoticeKind>,
-    /// How long it may take.
     pub timeout: Duration,
 }
 
 impl NotifyCommand {
-    /// Gets all notices.
     fn new(run: String) -> Self {
         Self { run, on: NoticeKind::ALL.iter().copied().collect(), timeout: Duration::from_secs(30) }
     }
 }
 
 impl Notifications {
-    /// Which notices go through which channels.
+    /// Which notices go to which channels.
     pub fn subscriptions(&self) -> Subscriptions {
         let mut subscriptions = Subscriptions::NONE;
         if let Some(command) = &self.command {
@@ -80,7 +75,7 @@ fn terminal(value: &Value<'_>, key: &str) -> Result<Notify, Problem> {
         Some("desktop") => Ok(Notify::Desktop),
         Some("off") => Ok(Notify::Off),
         Some(_) | None => Err(value.problem(
-            format!("`{key}` must say how a person at the terminal is told that a question waits"),
+            format!("`{key}` must say how a person at the terminal is notified of an open question"),
             Some("write `bell`, `desktop` or `off`".to_owned()),
         )),
     }
@@ -114,12 +109,13 @@ fn kinds(value: &Value<'_>) -> Result<BTreeSet<NoticeKind>, Problem> {
     let all = || NoticeKind::ALL.iter().map(|kind| format!("`{}`", kind.as_str())).collect::<Vec<_>>().join(", ");
     let kind = |value: &Value<'_>| {
         let known = value.text().and_then(|text| NoticeKind::ALL.iter().find(|kind| kind.as_str() == text));
-        let problem = || value.problem("`on` lists what the command is told of", Some(format!("there is {}", all())));
+        let problem =
+            || value.problem("`on` must list the notices that the command receives", Some(format!("available: {}", all())));
         known.copied().ok_or_else(problem)
     };
     match value.items() {
         Some(items) if items.is_empty() => {
-            Err(value.problem("`on` is empty, so the command would never run", Some(format!("there is {}", all()))))
+            Err(value.problem("`on` is empty, so the command would never run", Some(format!("available: {}", all()))))
         }
         Some(items) => items.iter().map(kind).collect(),
         None => Ok(BTreeSet::from([kind(value)?])),

@@ -4,7 +4,6 @@ use lockgate_engine::run::command::TerminalRule;
 use lockgate_engine::spec::document::Value;
 use lockgate_engine::spec::problem::Problem;
 
-/// Who may answer, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct People {
     /// Whether answers need a controlling terminal. An agent that starts Lockgate usually has none; nor has CI.
@@ -18,7 +17,6 @@ impl Default for People {
 }
 
 impl People {
-    /// The rule that the setting stands for.
     pub fn terminal_rule(&self) -> TerminalRule {
         if self.require_terminal { TerminalRule::Required } else { TerminalRule::NotRequired }
     }

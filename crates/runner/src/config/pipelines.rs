@@ -1,4 +1,4 @@
-//! What the settings say of pipelines.
+//! Pipeline settings.
 
 use crate::projection::is_own;
 use lockgate_engine::spec::document::Value;
@@ -6,18 +6,18 @@ use lockgate_engine::spec::problem::Problem;
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
-/// What holds for all pipelines that do not say otherwise.
+/// Defaults for pipelines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pipelines {
-    /// The folder under the root in which their state files lie.
+    /// The directory of their state files, relative to the root.
     pub dir: Option<String>,
-    /// Whether a review must let them begin.
+    /// Whether they need an approving review before they start.
     pub review: bool,
-    /// The shell command that runs when all phases of one are done.
+    /// A shell command that runs when all phases are done.
     pub on_complete: Option<String>,
-    /// Whether the question between two phases is answered without a person, where no gate is left to one.
+    /// Whether the question between two phases is answered automatically, unless a gate needs a person.
     pub auto_continue: bool,
-    /// The commands of gates that EXECUTION-SPECs name by convention without defining them, by name.
+    /// Commands of gates that EXECUTION-SPECs use by convention without defining them, by name.
     pub gates: BTreeMap<String, String>,
 }
 
@@ -37,13 +37,13 @@ impl Pipelines {
                     let inside =
                         Path::new(&dir).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
                     if !inside || is_own(Path::new(&dir)) {
-                        let help = "name it from the root on, without `..`, and outside `.lockgate` and `.git`".to_owned();
-                        return Err(value.problem("`dir` must be a folder under the root", Some(help)));
+                        let help = "use a path relative to the root, without `..`, outside `.lockgate` and `.git`".to_owned();
+                        return Err(value.problem("`dir` must be a directory inside the root", Some(help)));
                     }
                     self.dir = Some(dir);
                 }
                 "gates" => {
-                    let help = "write it so: `gates: { lint: npm run lint }`".to_owned();
+                    let help = "write it as `gates: { lint: npm run lint }`".to_owned();
                     let gates = value.entries().ok_or_else(|| value.problem("`gates` must be a map of commands", Some(help)))?;
                     for gate in gates {
                         let command = gate.value.text().map(str::trim).filter(|text| !text.is_empty());
@@ -58,7 +58,7 @@ impl Pipelines {
                         Some("auto") => true,
                         Some(_) | None => {
                             let help = "write `ask` or `auto`".to_owned();
-                            return Err(value.problem("`approve` must say who lets the next phase begin", Some(help)));
+                            return Err(value.problem("`approve` must say who approves the next phase", Some(help)));
                         }
                     }
                 }

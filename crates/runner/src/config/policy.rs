@@ -1,4 +1,4 @@
-//! Policy in the settings: which questions may be answered without a person, where a workflow does not say.
+//! Policy settings: which questions may be answered without a person, unless a workflow says otherwise.
 
 use lockgate_engine::spec::document::{Entry, Value};
 use lockgate_engine::spec::problem::Problem;
@@ -7,7 +7,7 @@ use lockgate_engine::spec::workflow::{Automatic, Policy};
 const EXAMPLE: &str = "{ verify: auto, decision: { max_consecutive: 3 }, collect: phase }";
 const MAX_CONSECUTIVE: u32 = 1000;
 
-/// The same words as in a workflow file, save for conditions, which belong to workflows.
+/// The same keys as in a workflow file, except conditions, which belong to workflows.
 pub(super) fn read(value: &Value<'_>) -> Result<Policy, Problem> {
     let mut policy = Policy::default();
     for Entry { key, value, .. } in value.fields("`policy`", EXAMPLE, &["checkpoint", "verify", "decision", "collect"])? {
@@ -32,7 +32,7 @@ fn automatic(key: &str, value: &Value<'_>) -> Result<Option<Automatic>, Problem>
     Ok(Some(rule))
 }
 
-/// Whether a value is the second of two words.
+/// Whether a value is the second of two alternatives.
 fn word(key: &str, value: &Value<'_>, [no, yes]: [&str; 2]) -> Result<bool, Problem> {
     match value.text() {
         Some(text) if text == no => Ok(false),

@@ -1,4 +1,4 @@
-//! Settings as people write them.
+//! Tests for parsing settings.
 
 use super::*;
 use lockgate_engine::run::outbox::NoticeKind;
@@ -19,12 +19,12 @@ fn an_empty_file_gives_the_defaults() {
 
 #[test]
 fn every_setting_is_parsed() {
-    let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { time: 1m, condition_timeout: PT2S, memory_mb: 32 }\n\
+    let text = "people: { require_terminal: false }\nmax_parallel: 3\nscript: { timeout: 1m, condition_timeout: PT2S, memory_mb: 32 }\n\
                 limits: { stored_outputs_mb: 0, log_mb: 1 }\nbackground: { idle_timeout: 1m, max_runs: 7 }\nnotify: off\n";
     let config = parse(text).unwrap();
     assert!(!config.people.require_terminal);
     assert_eq!(config.max_parallel.map(NonZeroU32::get), Some(3));
-    assert_eq!(config.script.time, Duration::from_secs(60));
+    assert_eq!(config.script.timeout, Duration::from_secs(60));
     assert_eq!(config.script.condition_timeout, Duration::from_secs(2));
     assert_eq!(config.script.memory_mb.get(), 32);
     assert_eq!(config.limits.stored_outputs_bytes(), 0);
@@ -55,7 +55,7 @@ fn pipeline_settings_are_parsed_and_their_directory_must_be_under_the_root() {
     assert_eq!(config.pipelines, expected);
     for dir in ["/tmp/x", "../x", "a/../../b", ".lockgate", "./.git/hooks"] {
         let error = parse(&format!("pipelines: {{ dir: {dir} }}\n")).unwrap_err();
-        assert_eq!(error.message, "`dir` must be a folder under the root", "{dir}");
+        assert_eq!(error.message, "`dir` must be a directory inside the root", "{dir}");
     }
 }
 
@@ -103,7 +103,7 @@ fn commit_settings_have_a_message_and_hooks() {
 #[test]
 fn invalid_values_are_errors_with_a_position() {
     let number = "must be a whole number from";
-    for (text, told, help) in [
+    for (text, expected, help) in [
         (
             "people: { require_terminal: perhaps }\n",
             "1:29: `require_terminal` must be true or false, not `perhaps`",
@@ -124,9 +124,13 @@ fn invalid_values_are_errors_with_a_position() {
             &format!("2:15: `max_parallel` {number} 1 to 100000, not `0`"),
             "write it without quotes and units",
         ),
-        ("script:\n  time: 30\n", "2:9: `time` must be a duration, not `30`", "add a unit: `30s`, `30m` or `30h`"),
-        ("script:\n  time: 0s\n", "2:9: `time` must be longer than zero", "write it as `30s` or `5m`"),
-        ("script:\n  time: [1]\n", "2:9: `time` must be a duration, not a list", "write it as `30s`, `5m`, `1h 30m` or `PT30M`"),
+        ("script:\n  timeout: 30\n", "2:12: `timeout` must be a duration, not `30`", "add a unit: `30s`, `30m` or `30h`"),
+        ("script:\n  timeout: 0s\n", "2:12: `timeout` must be longer than zero", "write it as `30s` or `5m`"),
+        (
+            "script:\n  timeout: [1]\n",
+            "2:12: `timeout` must be a duration, not a list",
+            "write it as `30s`, `5m`, `1h 30m` or `PT30M`",
+        ),
         (
             "script:\n  memory_mb: -1\n",
             &format!("2:14: `memory_mb` {number} 1 to 1000000, not `-1`"),
@@ -144,14 +148,14 @@ fn invalid_values_are_errors_with_a_position() {
         ),
         (
             "notify: loudly\n",
-            "1:9: `notify` must say how a person at the terminal is told that a question waits",
+            "1:9: `notify` must say how a person at the terminal is notified of an open question",
             "write `bell`, `desktop` or `off`",
         ),
         ("people: 3\n", "1:9: `people` must be a map such as `{ require_terminal: false }`, not `3`", ""),
         ("- people\n", "1:1: the settings must be a map such as `people: { require_terminal: false }`, not a list", ""),
     ] {
         let error = parse(text).unwrap_err();
-        assert_eq!(error.to_string(), format!("config.yaml:{told}"), "{text:?}");
+        assert_eq!(error.to_string(), format!("config.yaml:{expected}"), "{text:?}");
         assert_eq!(error.help.unwrap_or_default(), help, "{text:?}");
     }
     let error = parse("people: [\n").unwrap_err();
@@ -179,12 +183,12 @@ fn a_wrong_notify_command_is_an_error_with_its_position() {
         ("notify: { comand: x }\n", "1:11: `notify` has no key `comand`"),
         ("notify: { command: '' }\n", "1:20: `command` must be a shell command"),
         ("notify:\n  command:\n    on: run_ended\n", "3:5: `command` needs `run`, the command itself"),
-        ("notify: { command: { run: x, on: [opened] } }\n", "1:35: `on` lists what the command is told of"),
+        ("notify: { command: { run: x, on: [opened] } }\n", "1:35: `on` must list the notices that the command receives"),
         ("notify: { command: { run: x, on: [] } }\n", "1:34: `on` is empty, so the command would never run"),
         ("notify: { command: { run: x, timeout: 5 } }\n", "1:39: `timeout` must be a duration, not `5`"),
         (
             "notify: { terminal: loudly }\n",
-            "1:21: `terminal` must say how a person at the terminal is told that a question waits",
+            "1:21: `terminal` must say how a person at the terminal is notified of an open question",
         ),
     ] {
         let error = parse(text).unwrap_err();
@@ -215,6 +219,6 @@ fn a_missing_file_gives_the_defaults_and_an_unreadable_one_is_reported() {
     std::fs::write(&path, "#".repeat(1_000_001)).unwrap();
     assert!(Config::read(&path).unwrap_err().message.contains("larger than 1 MB"));
     let error = Config::read(dir.path()).unwrap_err();
-    assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a folder", None));
+    assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a directory", None));
     assert!(error.help.is_some());
 }

@@ -1,17 +1,15 @@
-//! Where a change starts.
+//! The starting point of a diff.
 
 use super::{DiffError, Request};
 use crate::commit::repository::Repository;
 use lockgate_engine::run::event::DiffBase;
 use lockgate_engine::spec::workflow::DiffSince;
 
-/// The starting point of a change.
 pub(super) struct Start {
-    /// What people know it by: a commit where there is one, else a tree.
+    /// Its id for display: a commit if there is one, otherwise a tree.
     pub(super) id: String,
-    /// Its tree.
     pub(super) tree: String,
-    /// What people must know about it.
+    /// A note for people.
     pub(super) note: Option<String>,
 }
 
@@ -33,8 +31,8 @@ fn recorded(repository: &Repository, tree: &str) -> Result<Start, DiffError> {
     }
 }
 
-/// A revision or, where it has gone on since, the commit in which the current branch left it: what others did there is not part of the
-/// change.
+/// A revision or, if it has moved on since, the merge base with the current branch, so that the work of others is not part of
+/// the diff.
 fn revision(repository: &Repository, name: &str) -> Result<Start, DiffError> {
     let missing = || {
         let shallow = repository.line(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|answer| answer == "true");
@@ -59,7 +57,7 @@ fn revision(repository: &Repository, name: &str) -> Result<Start, DiffError> {
     Ok(Start { id, tree, note })
 }
 
-/// The id of what a name means, where git knows it.
+/// Resolves a name to an object id, if git knows it.
 fn object(repository: &Repository, name: &str) -> Option<String> {
     repository.line(&["rev-parse", "--verify", "--quiet", name]).ok()
 }

@@ -1,14 +1,14 @@
-//! What changed in git since a phase or a run started, or since a revision.
+//! Git diffs since the start of a phase or a run, or since a revision.
 //!
-//! The working tree becomes a git tree, with uncommitted and untracked files, and is compared with the tree of its starting point. Neither
-//! the user's index nor the user's objects change: new objects go into a directory of the run, which git sees as an addition to the
-//! repository. `docs/design/show-diff.md` says why.
+//! The working tree, with uncommitted and untracked files, becomes a git tree and is compared with the tree of its starting
+//! point. Neither the user's index nor the user's objects change: new objects go into a directory of the run, which git uses
+//! in addition to the repository. `docs/design/show-diff.md` says why.
 //!
 //! | Module | Purpose |
 //! |---|---|
-//! | `objects` | the directory for objects of our own, and keeping what a starting point needs |
+//! | `objects` | our own object directory, and keeping the objects of a starting point |
 //! | `tree` | the working tree as a git tree |
-//! | `base` | where a change starts |
+//! | `base` | the starting point of a diff |
 //! | `read` | the changed files, the patch and the digest |
 
 mod base;
@@ -32,81 +32,57 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tree::Files;
 
-/// The names of the refs that keep commits which changes start from begin with this.
+/// The prefix of the refs that keep the commits of starting points.
 pub(crate) const REFS: &str = "refs/lockgate/diffs/";
 
-/// Where to look.
 #[derive(Clone, Debug)]
 pub struct Workplace {
-    /// The directory that the run works in: its root, or its worktree.
+    /// The working directory of the run: its root or its worktree.
     pub dir: PathBuf,
-    /// The run's project.
     pub root: Root,
-    /// The run.
     pub run: RunId,
-    /// What looks, in a word: the phase or the task that asks. Two that look in parallel have different names.
+    /// A name for the phase or task that requests the diff. Concurrent requests must have different names.
     pub name: String,
 }
 
-/// What a change is compared with.
+/// What to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Since when.
     pub since: DiffSince,
-    /// Only changes of these files and directories under the root; all when empty.
+    /// Only changes of these files and directories under the root; all if empty.
     pub paths: Vec<String>,
-    /// The starting point that was recorded, where the change is one since the phase or the run started.
+    /// The recorded starting point, for a diff since the start of the phase or the run.
     pub recorded: Option<DiffBase>,
 }
 
-/// A change as it is shown, and what is stored with it.
+/// A diff as it is shown, and what is stored with it.
 #[derive(Clone, Debug)]
 pub struct DiffObservation {
-    /// What is shown.
     pub shown: ShownDiff,
-    /// The patch, where it is kept.
+    /// The patch, if it is kept.
     pub text: Option<String>,
-    /// What people must know about it.
+    /// Notes for people.
     pub notes: Vec<String>,
 }
 
-/// Why a change cannot be shown.
 #[derive(Debug, thiserror::Error)]
 pub enum DiffError {
-    /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Git failed, or a file next to our own index did.
     #[error(transparent)]
     Repository(#[from] CommitError),
-    /// The run was stopped first.
-    #[error("it was stopped while git looked at the files")]
+    #[error("it was stopped while git compared the files")]
     Stopped,
-    /// The starting point was not recorded.
     #[error("the files were not recorded then: {0}")]
     NotRecorded(String),
-    /// The starting point is gone.
     #[error("the files as they were then are no longer in git")]
     Lost,
-    /// The revision is not there.
-    #[error("there is no revision {name} in this repository{}", if *.shallow { ", which is shallow: `git fetch --unshallow` gets all of its history" } else { "" })]
-    NoRevision {
-        /// How it was named.
-        name: String,
-        /// Whether the repository has only some of its history.
-        shallow: bool,
-    },
-    /// A path leads out of the root.
-    #[error("{0} is not under the root")]
+    #[error("there is no revision {name} in this repository{}", if *.shallow { ", which is shallow: `git fetch --unshallow` fetches its full history" } else { "" })]
+    NoRevision { name: String, shallow: bool },
+    #[error("{0} is not inside the root")]
     Outside(String),
-    /// The directory for our own objects cannot be used.
     #[error("{} cannot be written: {error}", .path.display())]
-    Objects {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Objects { path: PathBuf, error: io::Error },
 }
 
 impl From<NotCommitted> for DiffError {
@@ -118,7 +94,7 @@ impl From<NotCommitted> for DiffError {
     }
 }
 
-/// Records the files as they are now, as the starting point of changes. `names` says of what: of the run, of the phase.
+/// Records the current files as a starting point. `names` says for what: the run, the phase.
 pub fn record(place: &Workplace, names: &[&str], stop: &Stop) -> DiffBase {
     let recorded = || -> Result<String, DiffError> {
         let repository = place.open(&[], stop)?;
@@ -132,7 +108,7 @@ pub fn record(place: &Workplace, names: &[&str], stop: &Stop) -> DiffBase {
     }
 }
 
-/// Looks at what changed.
+/// Computes the diff.
 pub fn look(place: &Workplace, request: &Request, caps: &ObserveLimits, kept: Kept<'_>, stop: &Stop) -> DiffObservation {
     let Request { since, paths, .. } = request;
     let shown = |seen| ShownDiff { since: since.clone(), paths: paths.clone(), seen };
@@ -146,14 +122,14 @@ pub fn look(place: &Workplace, request: &Request, caps: &ObserveLimits, kept: Ke
     }
 }
 
-/// How the files now differ from those of a change that was shown, as a patch; nothing where git no longer knows those.
+/// The difference between the current files and a diff that was shown, as a patch; `None` if git no longer has the old ones.
 pub fn since_shown(place: &Workplace, before: &GitChange, now: &GitChange, paths: &[String], stop: &Stop) -> Option<String> {
     let compared = || -> Result<String, DiffError> {
         let repository = place.open(&[], stop)?;
         let paths = read::pathspecs(&place.prefix()?, paths)?;
         Ok(read::patch(&repository, (&before.tree, &now.tree), &paths, ObserveLimits::default().patch_bytes)?.0)
     };
-    compared().inspect_err(|error| tracing::debug!(%error, "what changed since a question was shown is not known")).ok()
+    compared().inspect_err(|error| tracing::debug!(%error, "cannot compute what changed since a question was shown")).ok()
 }
 
 type Seen = (GitChange, Option<String>, Vec<String>);
@@ -173,19 +149,19 @@ fn change(place: &Workplace, request: &Request, caps: &ObserveLimits, kept: Kept
 }
 
 impl Workplace {
-    /// The repository that the directory is in, with a directory for our own objects.
+    /// The repository that contains the directory, with our own object directory.
     fn open(&self, keepers: &[RunId], stop: &Stop) -> Result<Repository, DiffError> {
         let top = git(&self.dir, &["rev-parse", "--show-toplevel"])?;
         self.open_at(Path::new(&top), keepers, stop)
     }
 
-    /// From the top of the repository to the directory: empty, or ending with a slash.
+    /// The path from the top of the repository to the directory: empty, or with a trailing slash.
     fn prefix(&self) -> Result<String, DiffError> {
         Ok(git(&self.dir, &["rev-parse", "--show-prefix"])?)
     }
 
     fn open_at(&self, top: &Path, keepers: &[RunId], stop: &Stop) -> Result<Repository, DiffError> {
-        let folder = self.root.diff_folder(&self.run);
+        let folder = self.root.diff_dir(&self.run);
         let place = Place {
             dir: top.to_owned(),
             scratch: folder.join(format!("index-{}", short_digest(&self.name))),
@@ -198,7 +174,7 @@ impl Workplace {
     }
 }
 
-/// Enough of a digest to tell names apart in file names.
+/// A short digest for unique file names.
 fn short_digest(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().chars().take(16).collect()
 }

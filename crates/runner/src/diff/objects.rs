@@ -1,7 +1,7 @@
-//! Git objects of our own, next to those of the user.
+//! Our own git objects, separate from those of the user.
 //!
-//! Untracked files may be private, so their content must not become part of the user's repository, from where it could be pushed, or
-//! read by those who may not read the file. It goes into a directory of the run, which only its owner can enter.
+//! Untracked files may be private, so their content must not become part of the user's repository, from which it could be
+//! pushed or read by people who may not read the file. It goes into a directory of the run that only its owner can enter.
 
 use super::{DiffError, REFS, Workplace, short_digest};
 use crate::commit::repository::Repository;
@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Makes the directory for our own objects. Git finds all others through its alternates: those of the user, and those of the runs that
-/// keep a starting point.
+/// Creates our own object directory. Git finds all other objects through its alternates: those of the user, and those of the
+/// runs that keep a starting point.
 pub(super) fn prepare(place: &Workplace, repository: &Repository, keepers: &[RunId]) -> Result<PathBuf, DiffError> {
     let theirs = repository.git_path("objects")?;
     let theirs = theirs.canonicalize().unwrap_or(theirs);
@@ -22,7 +22,7 @@ pub(super) fn prepare(place: &Workplace, repository: &Repository, keepers: &[Run
     let ours = of_run(&place.run);
     let cannot = |error: io::Error| DiffError::Objects { path: ours.clone(), error };
     fs::create_dir_all(ours.join("info")).map_err(cannot)?;
-    fs::set_permissions(place.root.diff_folder(&place.run), fs::Permissions::from_mode(0o700)).map_err(cannot)?;
+    fs::set_permissions(place.root.diff_dir(&place.run), fs::Permissions::from_mode(0o700)).map_err(cannot)?;
     let mut alternates = Vec::new();
     for path in std::iter::once(theirs.clone()).chain(keepers.iter().map(of_run).filter(|path| path.is_dir())) {
         alternates.extend_from_slice(path.as_os_str().as_bytes());
@@ -35,12 +35,12 @@ pub(super) fn prepare(place: &Workplace, repository: &Repository, keepers: &[Run
     Ok(ours)
 }
 
-/// The objects of a run that belong to the same repository.
+/// The object directory of a run for this repository.
 fn directory(root: &Root, run: &RunId, theirs: &Path) -> PathBuf {
-    root.diff_folder(run).join(format!("objects-{}", short_digest(&theirs.to_string_lossy())))
+    root.diff_dir(run).join(format!("objects-{}", short_digest(&theirs.to_string_lossy())))
 }
 
-/// Keeps all that a tree needs, whatever the user removes from their repository: what the commit that is checked out does not have goes
+/// Keeps everything a tree needs, whatever the user removes from the repository: objects that the checked-out commit lacks go
 /// into a pack of ours, and a ref keeps that commit.
 pub(super) fn keep(repository: &Repository, place: &Workplace, names: &[&str], tree: &str) -> Result<(), DiffError> {
     let Some(objects) = repository.own_objects() else { return Ok(()) };
@@ -54,7 +54,7 @@ pub(super) fn keep(repository: &Repository, place: &Workplace, names: &[&str], t
     if let Some(head) = head {
         for name in names {
             let reference = format!("{REFS}{}-{name}", place.run);
-            // Only this run changes it, so a lock is what a kill has left.
+            // Only this run changes it, so a lock is left over from a kill.
             lockgate_store::cleanup::remove_file(&repository.git_path(&format!("{reference}.lock"))?);
             repository.run(&["update-ref", &reference, &head], b"")?;
         }
@@ -62,7 +62,7 @@ pub(super) fn keep(repository: &Repository, place: &Workplace, names: &[&str], t
     Ok(())
 }
 
-/// Removes the objects that only the changes of a run needed.
+/// Removes the objects that only the diffs of a run needed.
 pub fn forget(root: &Root, run: &RunId) {
-    lockgate_store::cleanup::remove_dir(&root.diff_folder(run));
+    lockgate_store::cleanup::remove_dir(&root.diff_dir(run));
 }

@@ -1,4 +1,4 @@
-//! The changed files, the patch and the digest of a change.
+//! The changed files, the patch and the digest of a diff.
 
 use super::DiffError;
 use super::base::Start;
@@ -6,7 +6,7 @@ use super::tree::Files;
 use crate::commit::repository::Repository;
 use crate::files::format_size;
 use crate::git::GitError;
-use crate::root::FOLDER;
+use crate::root::STATE_DIR;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{ChangeStatus, ChangedFile, GitChange, LineCounts};
 use std::collections::BTreeMap;
@@ -14,15 +14,14 @@ use std::io::Read as _;
 use std::path::{Component, Path};
 use std::process::Stdio;
 
-/// Decides what is kept of a patch: all of it, or a masked form of it; or why nothing is.
+/// Decides what to keep of a patch: all of it, or a masked form; or why nothing.
 pub type Kept<'a> = &'a dyn Fn(&str) -> Result<String, String>;
 
-/// How much of a change is kept. The digest is of all of it.
+/// Limits for what is kept of a diff. The digest covers all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserveLimits {
-    /// So many files are listed.
     pub files: usize,
-    /// So much of the patch is kept.
+    /// The maximum size of the patch.
     pub patch_bytes: usize,
 }
 
@@ -32,14 +31,13 @@ impl Default for ObserveLimits {
     }
 }
 
-/// The digest says in which way it was made.
+/// The digest format version.
 const DIGEST_FORMAT: &[u8] = b"lockgate-diff-1\0";
 
-/// Whatever the user has set, renames are found in the same way, up to so many files.
+/// Detects renames the same way for every user, up to this many files.
 const RENAMES: [&str; 2] = ["--find-renames", "-l1000"];
 
-/// A patch that looks the same whatever the user has set: without colours, prefixes of their own, and programs that they have chosen to
-/// show differences.
+/// A patch format that does not depend on the user's settings: no colours, custom prefixes or external diff programs.
 const PATCH: [&str; 9] = [
     "--patch",
     "--unified=3",
@@ -94,8 +92,7 @@ pub(super) fn change(
     Ok((change, text))
 }
 
-/// The paths that are compared, as git takes them: all of them, or those under the root that were named. Lockgate's own directory is not
-/// part of any change.
+/// The pathspecs to compare: everything, or the given paths under the root. Lockgate's own directory is never part of a diff.
 pub(super) fn pathspecs(prefix: &str, paths: &[String]) -> Result<Vec<String>, DiffError> {
     let mut specs = Vec::new();
     for path in paths {
@@ -113,11 +110,11 @@ pub(super) fn pathspecs(prefix: &str, paths: &[String]) -> Result<Vec<String>, D
     if specs.is_empty() {
         specs.push(":(top)".to_owned());
     }
-    specs.extend([format!(":(top,exclude,glob)**/{FOLDER}/**"), format!(":(top,exclude,glob)**/{FOLDER}")]);
+    specs.extend([format!(":(top,exclude,glob)**/{STATE_DIR}/**"), format!(":(top,exclude,glob)**/{STATE_DIR}")]);
     Ok(specs)
 }
 
-/// Whether a path lies in or above one that is compared.
+/// Whether a path is inside or above a compared one.
 fn is_meant(specs: &[String], path: &[u8]) -> bool {
     let path = lossy(path);
     let named: Vec<&str> = specs.iter().filter_map(|spec| spec.strip_prefix(":(top,literal)")).collect();
@@ -133,7 +130,7 @@ fn compare(repository: &Repository, options: &[&str], (from, to): (&str, &str), 
     Ok(repository.run(&arguments, b"")?)
 }
 
-/// The difference of two trees as a patch, up to so many bytes; and whether that is all of it.
+/// The diff of two trees as a patch, up to `most` bytes, and whether it is complete.
 pub(super) fn patch(
     repository: &Repository,
     (from, to): (&str, &str),
@@ -154,7 +151,7 @@ pub(super) fn patch(
     }
     let whole = bytes.len() <= most;
     if !whole {
-        // The pipe is closed, so git ends by itself; it need not compare the rest first.
+        // The pipe is closed, so git would end by itself, but it need not compare the rest first.
         child.kill().map_err(GitError::NotAwaited)?;
         let end = bytes[..most].iter().rposition(|byte| *byte == b'\n').map_or(most, |at| at + 1);
         bytes.truncate(end);
@@ -166,7 +163,8 @@ pub(super) fn patch(
     Ok((lossy(&bytes), whole))
 }
 
-/// Git's raw format with renames: `:MODE MODE ID ID STATUS`, then one path, or two where a file was renamed; NUL ends each.
+/// Git's raw format with renames: `:MODE MODE ID ID STATUS`, then one path, or two for a renamed file; each terminated by
+/// NUL.
 fn changed_files(raw: &[u8], counts: &BTreeMap<Vec<u8>, Option<LineCounts>>) -> Vec<ChangedFile> {
     let mut parts = raw.split(|byte| *byte == 0);
     let mut files = Vec::new();
@@ -190,7 +188,7 @@ fn changed_files(raw: &[u8], counts: &BTreeMap<Vec<u8>, Option<LineCounts>>) -> 
     files
 }
 
-/// `ADDED<tab>REMOVED<tab>PATH`, or `ADDED<tab>REMOVED<tab>` and then two paths where a file was renamed; `-` for binary files.
+/// `ADDED<tab>REMOVED<tab>PATH`, or `ADDED<tab>REMOVED<tab>` and then two paths for a renamed file; `-` for binary files.
 fn line_counts(numstat: &[u8]) -> BTreeMap<Vec<u8>, Option<LineCounts>> {
     let mut parts = numstat.split(|byte| *byte == 0);
     let mut counts = BTreeMap::new();

@@ -8,30 +8,27 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// So deep other repositories are looked into.
+/// How deeply nested repositories are inspected.
 const DEPTH: usize = 4;
 
-/// The files of a repository as they are now.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    /// Tracked and untracked files, as a tree in git.
     pub(super) tree: String,
-    /// Repositories inside this one whose files the tree does not have.
+    /// Nested repositories whose files are not in the tree.
     pub(super) nested: Vec<Nested>,
 }
 
-/// A repository inside another one.
 #[derive(Debug)]
 pub(super) struct Nested {
-    /// Where it is, relative to the top of the outer one.
+    /// The path relative to the top of the outer repository.
     pub(super) path: Vec<u8>,
-    /// The commit that is checked out and the files as they are, as git names them.
+    /// The checked-out commit and the tree of its files.
     pub(super) state: String,
-    /// Whether the outer one tracks it, as a submodule.
+    /// Whether the outer repository tracks it, as a submodule.
     pub(super) tracked: bool,
 }
 
-/// What repositories inside others are opened with.
+/// What is needed to open nested repositories.
 struct Looker<'a> {
     place: &'a Workplace,
     stop: &'a Stop,
@@ -50,7 +47,7 @@ impl Files {
         index.add(&untracked)?;
         let tree = index.tree()?;
         let submodules = submodules(&index)?;
-        // It is removed before another repository makes its own in the same place.
+        // Drop it before a nested repository creates its own index in the same directory.
         drop(index);
         let mut nested = Vec::new();
         let inside = submodules.into_iter().map(|path| (path, true)).chain(others.into_iter().map(|path| (path, false)));
@@ -65,10 +62,10 @@ impl Files {
         Ok(Self { tree, nested })
     }
 
-    /// A repository inside this one; nothing where it is a submodule without changes of its own, which the tree tells all about.
+    /// A nested repository; `None` for a submodule without its own changes, which the tree fully describes.
     fn nested(looker: &Looker<'_>, dir: &Path, path: Vec<u8>, tracked: bool, depth: usize) -> Result<Option<Nested>, DiffError> {
         let state = match depth.checked_sub(1) {
-            None => "not looked into".to_owned(),
+            None => "not inspected".to_owned(),
             Some(depth) => {
                 let inner = looker.place.open_at(dir, &[], looker.stop)?;
                 let files = Self::within(looker, &inner, depth)?;
@@ -83,7 +80,7 @@ impl Files {
         Ok(Some(Nested { path, state, tracked }))
     }
 
-    /// What people must know about repositories that the change does not show.
+    /// Notes for people about repositories that the diff does not show.
     pub(super) fn notes(&self) -> Vec<String> {
         let other = |nested: &Nested| {
             let path = String::from_utf8_lossy(&nested.path).into_owned();
@@ -96,8 +93,8 @@ impl Files {
     }
 }
 
-/// Files can be marked so that git does not look at them (`--assume-unchanged`, `--skip-worktree`). A task could hide a change that
-/// way, so the marks are removed from our own index, except from files that a sparse checkout leaves out.
+/// Files can be marked so that git ignores their changes (`--assume-unchanged`, `--skip-worktree`). A task could hide a
+/// change that way, so the marks are removed from our own index, except for files that a sparse checkout leaves out.
 fn see_all(repository: &Repository, index: &OwnIndex<'_>) -> Result<(), DiffError> {
     let listed = index.run(&["ls-files", "-v", "-z"], b"")?;
     let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
@@ -119,7 +116,6 @@ fn see_all(repository: &Repository, index: &OwnIndex<'_>) -> Result<(), DiffErro
     Ok(())
 }
 
-/// The submodules that an index has.
 fn submodules(index: &OwnIndex<'_>) -> Result<Vec<Vec<u8>>, DiffError> {
     let listed = index.run(&["ls-files", "--stage", "-z"], b"")?;
     let path = |entry: &[u8]| {

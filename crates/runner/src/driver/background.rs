@@ -1,4 +1,4 @@
-//! Runs that are left to whichever process drives in the background: beginning them, handing them over, and letting them rest.
+//! Background runs: starting, detaching and parking them for any process that drives in the background.
 
 use super::claim::Claim;
 use super::submit::try_refresh_files;
@@ -13,24 +13,24 @@ use lockgate_engine::run::{Fork, ForkAs, Run, Status, create, fork};
 use lockgate_store::StoreError;
 use tracing::{Instrument, debug, info};
 
-/// Begins a run without driving it: nothing of it starts before a process in the background takes it.
+/// Starts a run without driving it; a background process picks it up.
 pub async fn start_detached(runtime: &Runtime, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
     let mut prepared = prepared;
     prepared.create.created.detached = true;
     start_parked(runtime, caller, prepared).await
 }
 
-/// Begins a run without driving it: nothing of it starts before somebody resumes it.
+/// Starts a run without driving it; nothing runs until a person resumes it.
 pub async fn start_parked(runtime: &Runtime, caller: Caller, prepared: Prepared) -> Result<Run, DriveError> {
     let Prepared { create: beginning, workflow, values } = prepared;
     let (mut run, entries) = create(&external_envelope(runtime, caller), &beginning, workflow)?;
     append_first(runtime, &mut run, entries, values, None).await?;
-    spans::run(&run.id).in_scope(|| info!(detached = run.detached, "created; nothing of it runs yet"));
+    spans::run(&run.id).in_scope(|| info!(detached = run.detached, "created without a driver"));
     try_refresh_files(runtime, &run).instrument(spans::run(&run.id)).await;
     Ok(run)
 }
 
-/// Begins a run that goes on from a complete one with a changed answer, and leaves it there: whoever resumes it drives it.
+/// Forks a complete run with a changed answer. The fork is not driven until someone resumes it.
 pub async fn fork_with(
     runtime: &Runtime,
     parent: &Run,
@@ -44,8 +44,8 @@ pub async fn fork_with(
     Ok(run)
 }
 
-/// Leaves a run that no one drives to whichever process drives in the background; what failed is to be tried again. What else the caller
-/// wants of the run is recorded before the claim is released: otherwise another process could continue the run first, and ask for it.
+/// Hands an undriven run to the background and retries what failed. The caller's `commands` are recorded before the claim is
+/// released; otherwise another process could continue the run first.
 pub async fn detach(
     runtime: &Runtime,
     run: &RunId,
@@ -77,7 +77,7 @@ async fn record_all(
     Ok(())
 }
 
-/// Records a command and no more: nothing may follow from it here.
+/// Records a command without starting anything that follows from it.
 async fn record_only(driver: &mut Driver, command: &Command) -> Result<(), DriveError> {
     loop {
         let (entries, refusal) = carry_out(&mut driver.run, command);
@@ -87,30 +87,30 @@ async fn record_only(driver: &mut Driver, command: &Command) -> Result<(), Drive
     }
 }
 
-/// A run that waits for a person. Nothing of it is kept in memory, and no one has claimed it: any process can continue it.
+/// A run that waits for a person. It is not kept in memory and not claimed, so any process can continue it.
 #[derive(Clone, Debug)]
 pub struct Parked {
     run: RunId,
 }
 
 impl Parked {
-    /// Which run.
     pub fn run(&self) -> &RunId {
         &self.run
     }
 
-    /// A run that this process drove last, and let go when it waited for a person.
+    /// A run that this process drove until it had to wait for a person.
     pub(crate) fn here(run: RunId) -> Self {
         Self { run }
     }
 
-    /// Reads the run again, to continue it. If no other process drove it meanwhile, the next commit claims it; otherwise this one takes it over.
+    /// Reloads the run to continue it. If no other process drove it meanwhile, the next commit claims it; otherwise this
+    /// process takes it over.
     pub async fn wake(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Driver, DriveError> {
         let woken = self.wake_if(|_| true, runtime, listener).instrument(spans::run(&self.run)).await?;
         Ok(woken.expect("every run is to be woken"))
     }
 
-    /// The same for a run in the background; nothing where it no longer wants a driver.
+    /// Like [`Parked::wake`], for a background run; `None` if it no longer wants a driver.
     pub(crate) async fn wake_wanted(&self, runtime: Runtime, listener: Box<dyn Listener>) -> Result<Option<Driver>, DriveError> {
         self.wake_if(wants_driver, runtime, listener).instrument(spans::run(&self.run)).await
     }
@@ -126,9 +126,9 @@ impl Parked {
         if !is_wanted(&fresh.run) {
             return Ok(None);
         }
-        // A driver that was interrupted recorded that nothing starts before the run is taken over.
+        // An interrupted driver recorded that nothing starts until the run is taken over.
         if fresh.run.driver == *runtime.store.driver() && !fresh.run.stopping {
-            debug!("continued where it was; its next commit claims it");
+            debug!("continued without a takeover; the next commit claims it");
             let claim = Claim::free(&runtime.store, &self.run);
             return Ok(Some(Driver::new(runtime, fresh, seen, claim, true, listener)));
         }
@@ -143,18 +143,18 @@ impl Parked {
     }
 }
 
-/// Whether a run is left to the background and could continue. Between the claim and here, a person may have cancelled it or taken it over.
+/// Whether a detached run can continue. A person may have cancelled it or taken it over since it was claimed.
 fn wants_driver(run: &Run) -> bool {
     run.detached && run.status() == Status::Running
 }
 
-/// A run that this process has claimed, and has not read yet. Its claim is released when this is dropped.
+/// A run that this process has claimed but not loaded yet. Dropping it releases the claim.
 pub struct ClaimedRun {
     claim: Claim,
 }
 
 impl ClaimedRun {
-    /// Claims the next runs in the background that could continue, that no live process drives, and that are fit for it, at most so many.
+    /// Claims up to `limit` background runs that can continue, have no live driver and satisfy the filter.
     pub async fn next(
         runtime: &Runtime,
         is_fit: &(dyn Fn(&RunId) -> bool + Sync),
@@ -166,13 +166,12 @@ impl ClaimedRun {
         Ok(claimed.collect())
     }
 
-    /// Which run.
     pub fn run(&self) -> &RunId {
         self.claim.run()
     }
 
-    /// Reads the run, to drive it; gives nothing where it no longer wants a driver. One that is `parked` in this process continues where it was, unless
-    /// another process drove it meanwhile; any other is taken over.
+    /// Loads the run to drive it; `None` if it no longer wants a driver. A run that is `parked` in this process continues
+    /// without a takeover, unless another process drove it meanwhile.
     pub async fn resume(self, runtime: Runtime, parked: bool, listener: Box<dyn Listener>) -> Result<Option<Driver>, DriveError> {
         let span = spans::run(self.run());
         self.resume_in_span(runtime, parked, listener).instrument(span).await
@@ -194,7 +193,7 @@ impl ClaimedRun {
             }
         };
         if !wants_driver(&driver.run) {
-            debug!("no longer wants a driver");
+            debug!("the run no longer wants a driver");
             driver.release().await;
             return Ok(None);
         }
@@ -207,7 +206,7 @@ impl ClaimedRun {
 }
 
 impl Driver {
-    /// Records that this driver takes the run over; without that, it gives its claim up.
+    /// Records that this driver takes over the run; if that fails, releases the claim.
     pub(super) async fn take_over(&mut self, caller: Caller, command: CommandKind) -> Result<(), DriveError> {
         let taken = self.submit(caller, command).await;
         if taken.is_err() {
@@ -217,7 +216,7 @@ impl Driver {
         taken
     }
 
-    /// Lets a run rest that waits for a person, has ended or was interrupted: its claim is released.
+    /// Releases a run that waits for a person, has ended or was interrupted.
     pub async fn park(mut self) -> Parked {
         self.release().await;
         Parked { run: self.run.id }

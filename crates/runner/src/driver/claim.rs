@@ -1,7 +1,8 @@
-//! The claim under which a driver works, and whether it can be relied on now.
+//! A driver's claim on its run, and whether it is still valid.
 //!
-//! A lease that the process could not renew in time ends the driver while there is still time to end what it runs. A process that
-//! slept through the end of its lease comes too late for that: it starts nothing before the store says that no other process has claimed the run.
+//! If the process cannot renew its lease in time, the driver stops while there is still time to stop its effects. A process
+//! that was suspended past the end of its lease is too late for that: it starts nothing until the store confirms that no
+//! other process has claimed the run.
 
 use super::DriveError;
 use crate::spans;
@@ -13,22 +14,21 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, warn};
 
-/// How long a process that slept through the end of its lease waits for the store to say who drives the run.
+/// How long a process whose lease lapsed waits for the store to say who drives the run.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a claim may take to be released. One that cannot be ends with the process, or with its lease.
+/// How long releasing a claim may take. A claim that is not released ends with the process or with its lease.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A claim that was made.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     epoch: u64,
-    /// The term of the lease in which the run was claimed, or was last seen to be still claimed.
+    /// The lease term in which the run was claimed or last confirmed.
     term: u64,
 }
 
-/// A claim on a run, or none yet: then the next commit makes it. Clones are the same claim. It is released at the latest when the last of them is
-/// dropped: a driver that a panic or an abort ends must not keep its run from others.
+/// A claim on a run; empty until the first commit or `claim_now` makes one. Clones share the claim. Dropping the last clone
+/// releases it, so that a driver ended by a panic or an abort does not block its run.
 #[derive(Clone)]
 pub(super) struct Claim(Arc<Inner>);
 
@@ -49,43 +49,41 @@ impl Drop for Inner {
 }
 
 impl Claim {
-    /// A claim that was made after the term was read.
+    /// A claim made after `term` was read.
     pub(super) fn held(store: &Arc<dyn Store>, run: &RunId, epoch: u64, term: u64) -> Self {
         let claim = Self::free(store, run);
         claim.take(epoch, term);
         claim
     }
 
-    /// The run is not claimed yet.
     pub(super) fn free(store: &Arc<dyn Store>, run: &RunId) -> Self {
         let (store, lease) = (store.clone(), store.lease());
         Self(Arc::new(Inner { store, run: run.clone(), lease, held: watch::Sender::default() }))
     }
 
-    /// Which run.
     pub(super) fn run(&self) -> &RunId {
         &self.0.run
     }
 
-    /// The run was claimed, after the term was read.
+    /// Records a claim made after `term` was read.
     pub(super) fn take(&self, epoch: u64, term: u64) {
         debug!(epoch, term, "claimed");
         self.0.held.send_replace(Some(Held { epoch, term }));
     }
 
-    /// The epoch that commits carry; none where the run is not claimed yet.
+    /// The epoch that commits carry; `None` before the run is claimed.
     pub(super) fn epoch(&self) -> Option<u64> {
         self.0.held.borrow().map(|held| held.epoch)
     }
 
-    /// Gives the claim up. One that cannot be released now ends with the process, or with its lease.
+    /// Releases the claim. If that fails, it ends with the process or with its lease.
     pub(super) async fn release(&self) {
         if let Some(Held { epoch, .. }) = self.0.held.send_replace(None) {
             release(&*self.0.store, &self.0.run, epoch).await;
         }
     }
 
-    /// Ends as soon as the claim can be relied on: immediately, as a rule.
+    /// Resolves once the claim is known to be valid: usually immediately.
     pub(super) async fn confirmed(&self) {
         if self.0.held.borrow().is_some_and(|held| self.0.lease.holds(held.term)) {
             return;
@@ -97,7 +95,7 @@ impl Claim {
         }
     }
 
-    /// Ends, with the reason, when the claim can no longer be relied on.
+    /// Resolves, with the reason, when the claim can no longer be relied on.
     pub(super) async fn lost(&self) -> DriveError {
         let mut claimed = self.0.held.subscribe();
         loop {
@@ -108,7 +106,7 @@ impl Claim {
                 warn!(epoch, term, "the lease could not be renewed in time");
                 return DriveError::LeaseLost(self.0.run.clone());
             }
-            warn!(epoch, term, "this process slept through the end of its lease; confirming the claim");
+            warn!(epoch, term, "the lease lapsed while this process was suspended; confirming the claim");
             match timeout(PATIENCE, self.confirm_again()).await {
                 Ok(Ok(term)) => self.take(epoch, term),
                 Ok(Err(error)) => return error,
@@ -117,7 +115,8 @@ impl Claim {
         }
     }
 
-    /// Gives a term of the lease in which the run is still claimed. The lease comes first: while it holds, no other process can claim the run.
+    /// Returns a lease term in which the run is still claimed. Wait for the lease first: while it holds, no other process can
+    /// claim the run.
     async fn confirm_again(&self) -> Result<u64, DriveError> {
         let term = self.0.lease.granted().await;
         let present = self.0.store.driver_of(&self.0.run).await?;
@@ -127,20 +126,19 @@ impl Claim {
         Err(DriveError::TakenOver(self.0.run.clone()))
     }
 
-    /// When whatever still runs under this claim must be killed; absent where the claim does not expire.
+    /// When everything that runs under this claim must be killed; `None` if the claim does not expire.
     pub(super) fn kill_at(&self) -> Option<Instant> {
         let held = (*self.0.held.borrow())?;
         self.0.lease.time_to_kill(held.term).map(|left| Instant::now() + left)
     }
 }
 
-/// Gives a claim up, if the store can be reached.
 async fn release(store: &dyn Store, run: &RunId, epoch: u64) {
     let released = timeout(RELEASE_TIMEOUT, store.release(run, epoch)).await;
-    // The claim ends with the process at the latest, so failing to release it is not an error of the caller.
+    // The claim ends with the process at the latest, so the caller can ignore a failure here.
     spans::run(run).in_scope(|| match released {
-        Ok(Ok(())) => debug!(epoch, "released"),
-        Ok(Err(error)) => warn!(epoch, %error, "could not be released"),
-        Err(_) => warn!(epoch, "could not be released in time"),
+        Ok(Ok(())) => debug!(epoch, "claim released"),
+        Ok(Err(error)) => warn!(epoch, %error, "could not release the claim"),
+        Err(_) => warn!(epoch, "timed out while releasing the claim"),
     });
 }

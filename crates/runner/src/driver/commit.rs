@@ -1,4 +1,4 @@
-//! Making decisions durable: what commands come to is one commit, which also claims a run that is not claimed yet.
+//! Makes decisions durable: the events of all waiting commands form one commit, which also claims an unclaimed run.
 
 use super::submit::carry_out;
 use super::{DriveError, Driver, Waiting, own_command};
@@ -13,15 +13,15 @@ use lockgate_engine::run::{Run, handle};
 use lockgate_store::{Append, AppendError, Store, StoreError};
 use tracing::{debug, warn};
 
-/// The folded state is written anew when the commits since then have grown to this share of it: what a resume reads stays little more than
-/// the state itself, and what is written for it a few times the history.
+/// The materialized state is rewritten when the commits since then have grown to this fraction of its size. That bounds what
+/// a resume reads to little more than the state, and total writes to a small multiple of the history.
 const STATE_GROWTH_FACTOR: usize = 4;
 
-/// Fewer bytes of commits than this are not worth it.
+/// Below this many bytes of commits, rewriting the state is not worth it.
 const MIN_STATE_INTERVAL: usize = 16 * 1024;
 
 impl Driver {
-    /// Decides commands, makes what follows durable in one commit, then begins what should be under way.
+    /// Decides commands, appends their events in one commit, then starts pending effects.
     pub(super) async fn commit(&mut self, mut waiting: Vec<Waiting>) -> Result<(), DriveError> {
         let mut earlier = None;
         loop {
@@ -56,7 +56,7 @@ impl Driver {
         }
     }
 
-    /// Appends what was decided; gives false, with the state read anew, when somebody else's commit came first.
+    /// Appends events. Returns false, with the state reloaded, if another process committed first.
     pub(super) async fn append(&mut self, entries: Vec<Entry>, values: Vec<(Digest, Vec<u8>)>) -> Result<bool, DriveError> {
         let expected = self.run.version;
         let (heard, commit, index) = self.run.seal_notifying(entries, outbox::subscriptions(&self.runtime));
@@ -80,7 +80,7 @@ impl Driver {
                 let taken = was_taken(&*self.runtime.store, &run, expected, hash).await?;
                 warn!(%error, expected, ?taken, "the outcome of a commit was unknown and has been read back");
                 if claims && taken == Some(true) {
-                    // The claim was made with it, and its epoch is not known.
+                    // The commit also claimed the run, but the reply with the epoch was lost.
                     self.claim_now().await?;
                 }
                 self.read_again().await?;
@@ -112,7 +112,7 @@ impl Driver {
     }
 }
 
-/// Appends the first commit of a run; gives the events in it, and the epoch of the claim where it is known.
+/// Appends the first commit of a run. Returns its events, and the epoch of the claim if known.
 pub(super) async fn append_first(
     runtime: &Runtime,
     run: &mut Run,
@@ -133,7 +133,7 @@ pub(super) async fn append_first(
         }
         Err(AppendError::Store(error)) => return Err(error.into()),
         Err(AppendError::Conflict | AppendError::Fenced | AppendError::DrivenBy(_)) => {
-            return Err(StoreError::Io(format!("run {} exists already", run.id)).into());
+            return Err(StoreError::Io(format!("run {} already exists", run.id)).into());
         }
     };
     if notifies {
@@ -142,14 +142,15 @@ pub(super) async fn append_first(
     Ok((heard.entries, epoch))
 }
 
-/// Whether a commit whose outcome is unknown was taken, or another one in its place; neither when the history ends before it.
+/// Whether a commit with unknown outcome was stored: `Some(false)` if another commit has its version, `None` if the history
+/// ends before it.
 pub(super) async fn was_taken(store: &dyn Store, run: &RunId, expected: u64, hash: Digest) -> Result<Option<bool>, StoreError> {
     let next = store.commits(run, expected, 1).await?;
     Ok(next.first().map(|commit| commit.hash == hash))
 }
 
-/// Performs what only reads before the commit, so that its result rides along: a hold opens in the commit of the work that led to it,
-/// and an answer takes effect in its own.
+/// Performs read-only effects before the commit, so that their results are part of it: a hold opens in the same commit as the
+/// work that led to it, and an answer takes effect in its own commit.
 pub(super) async fn read_ahead(runtime: &Runtime, run: &mut Run, entries: &mut Vec<Entry>, values: &mut Vec<(Digest, Vec<u8>)>) {
     loop {
         let Some(effect) = run.pending_read() else { return };

@@ -1,4 +1,4 @@
-//! What can go wrong while a run is driven.
+//! Errors of the drive loop.
 
 use crate::load::LoadError;
 use crate::runtime::OrphanError;
@@ -6,34 +6,23 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::Refusal;
 use lockgate_store::{DriverInfo, StoreError};
 
-/// What went wrong while driving. The history is as good as it was.
+/// Why driving stopped with an error. The history is intact.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// Another live process drives the run.
     #[error("run {run} is driven by {by}")]
-    DrivenBy {
-        /// The run.
-        run: RunId,
-        /// Who drives it.
-        by: DriverInfo,
-    },
+    DrivenBy { run: RunId, by: DriverInfo },
     /// Another process took the run over.
     #[error("another process has taken run {0} over")]
     TakenOver(RunId),
-    /// The process could not renew its lease in time, so another one may take the run over.
+    /// The lease was not renewed in time, so another process may take the run over.
     #[error(
         "this process could not renew its lease on run {0} in time: the database did not answer; the tasks that it ran were stopped"
     )]
     LeaseLost(RunId),
-    /// A mistake in Lockgate: something that drives the run panicked.
+    /// A bug: something that drives the run panicked.
     #[error("an internal error stopped run {run}: {detail}; please report this")]
-    Panicked {
-        /// The run.
-        run: RunId,
-        /// What the panic said.
-        detail: String,
-    },
-    /// The rules say no.
+    Panicked { run: RunId, detail: String },
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The run cannot be read.
@@ -42,12 +31,6 @@ pub enum DriveError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What an earlier driver left behind could not be ended.
-    #[error("what was left running of run {run} could not be ended: {detail}")]
-    Orphans {
-        /// The run.
-        run: RunId,
-        /// Why.
-        detail: OrphanError,
-    },
+    #[error("processes that were left running by run {run} could not be stopped: {detail}")]
+    Orphans { run: RunId, detail: OrphanError },
 }

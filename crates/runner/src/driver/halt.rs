@@ -1,4 +1,4 @@
-//! Asking a driver to stop in good order.
+//! Requests an orderly stop of a driver.
 
 use crate::process::Stop;
 use std::fmt;
@@ -13,17 +13,17 @@ pub enum HaltReason {
     Terminate,
     /// SIGHUP: the terminal is gone.
     HangUp,
-    /// The program that drives asked for it.
+    /// The embedding program requested it.
     Stopped,
-    /// The project is no longer where it was.
+    /// The project directory was moved or removed.
     RootMoved,
-    /// A dry run repeats itself without end.
+    /// A dry run loops without end.
     Endless,
 }
 
 impl HaltReason {
-    /// The word that histories record.
-    pub fn word(self) -> &'static str {
+    /// The reason as the history records it.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Interrupt => "SIGINT",
             Self::Terminate => "SIGTERM",
@@ -37,11 +37,11 @@ impl HaltReason {
 
 impl fmt::Display for HaltReason {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.word())
+        out.write_str(self.as_str())
     }
 }
 
-/// Asks a driver to stop, and says why.
+/// A stop request with its reason.
 #[derive(Clone, Debug, Default)]
 pub struct Halt {
     pub(super) stop: Stop,
@@ -49,7 +49,7 @@ pub struct Halt {
 }
 
 impl Halt {
-    /// Asks the driver to stop; the first reason counts.
+    /// Requests a stop; the first reason counts.
     pub fn halt(&self, reason: HaltReason) {
         match self.reason.set(reason) {
             Ok(()) => tracing::info!(%reason, "asked to stop"),
@@ -58,17 +58,15 @@ impl Halt {
         self.stop.stop();
     }
 
-    /// Ends when the driver is asked to stop.
+    /// Resolves when a stop is requested.
     pub async fn halted(&self) {
         self.stop.stopped().await;
     }
 
-    /// Whether the driver was asked to stop.
     pub fn is_halted(&self) -> bool {
         self.stop.is_stopped()
     }
 
-    /// Why, once the driver was asked to stop.
     pub fn reason(&self) -> Option<HaltReason> {
         self.reason.get().copied()
     }

@@ -1,18 +1,18 @@
-//! Which holds of a run are open while it is driven, for the one who asks about them in the same process.
+//! Publishes the open holds of a driven run to a prompt in the same process.
 
 use super::Driver;
 use lockgate_engine::id::HoldId;
 use lockgate_engine::run::Run;
 use tokio::sync::watch;
 
-/// The open holds of a run with their revisions, the oldest first.
+/// The open holds of a run with their revisions, oldest first.
 pub(super) fn of(run: &Run) -> Vec<(HoldId, u32)> {
     run.open_holds().into_iter().map(|hold| (hold.id.clone(), hold.revision)).collect()
 }
 
 impl Driver {
-    /// The open holds with their revisions, the oldest first, kept current while the run is driven. A hold is listed after the
-    /// listener has heard of it.
+    /// The open holds with their revisions, oldest first, kept current while the run is driven. A hold appears here after the
+    /// listener has been notified of it.
     pub fn open_holds(&self) -> watch::Receiver<Vec<(HoldId, u32)>> {
         self.open.subscribe()
     }

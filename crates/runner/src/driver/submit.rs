@@ -1,4 +1,4 @@
-//! Commands on a run that somebody else drives, or nobody: answers, cancellations, records of refusals.
+//! Commands on a run that this process does not drive: answers, cancellations, records of refusals.
 
 use super::{DriveError, external_envelope, was_taken};
 use crate::load::load;
@@ -16,41 +16,39 @@ use lockgate_engine::run::{Refusal, Run, fire_deadlines, handle};
 use lockgate_store::{Append, AppendError, Store, StoreError};
 use tracing::{Instrument, debug, info, warn};
 
-/// Carries out a command on a run that this process does not drive: an answer, a cancellation.
+/// Executes a command on a run that this process does not drive, such as an answer or a cancellation.
 pub async fn submit(runtime: &Runtime, run: &RunId, caller: Caller, kind: CommandKind) -> Result<Run, DriveError> {
     let command = Command { envelope: external_envelope(runtime, caller), kind };
     Ok(submit_with(runtime, run, &command, &[]).await?.run)
 }
 
-/// The same for a moment that has come; gives nothing where that changed nothing, because somebody was first.
+/// Fires a timer; `None` if another process handled it first.
 pub(super) async fn submit_timer(runtime: &Runtime, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
     let command = Command { envelope: external_envelope(runtime, Caller::driver()), kind: CommandKind::TimerDue { timer } };
     let submitted = submit_with(runtime, run, &command, &[]).await?;
     Ok(submitted.recorded.then_some(submitted.run))
 }
 
-/// Lets a run that this process does not drive go on with a changed definition that somebody accepts.
+/// Accepts a changed definition for a run that this process does not drive.
 pub async fn accept(runtime: &Runtime, run: &RunId, caller: Caller, frozen: &Frozen) -> Result<Run, DriveError> {
     let command = Command { envelope: external_envelope(runtime, caller), kind: accepting(frozen) };
     Ok(submit_with(runtime, run, &command, frozen.values()).await?.run)
 }
 
-/// The command that accepts a changed definition.
 fn accepting(frozen: &Frozen) -> CommandKind {
     let (definition, files) = frozen.definition();
     CommandKind::AcceptDefinition { definition, workflow: frozen.workflow().clone(), files: files.to_vec() }
 }
 
-/// A run after a command, and whether that recorded anything.
+/// A run after a command, and whether the command recorded anything.
 struct Submitted {
     run: Run,
     recorded: bool,
-    /// Whether the commit brought notices.
     notifies: bool,
 }
 
-/// Carries out a command after what the clock alone decides: deadlines that have passed come first. Gives what is to be recorded,
-/// which may be something although the command is refused.
+/// Executes a command, after firing deadlines that have already passed. Returns the events to record, which may be present
+/// even if the command is refused.
 pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option<Refusal>) {
     let mut entries = fire_deadlines(run, command.envelope.at);
     match handle(run, command) {
@@ -62,7 +60,7 @@ pub(super) fn carry_out(run: &mut Run, command: &Command) -> (Vec<Entry>, Option
     }
 }
 
-/// Records what something that runs says about itself. Whoever drives the run reads it like what anybody else committed.
+/// Records an event that a running task reports about itself. The driver of the run reads it like any other external commit.
 pub(crate) async fn record(
     store: &dyn Store,
     subscriptions: &Subscriptions,
@@ -101,15 +99,14 @@ async fn submit_with(
     submitted.instrument(spans::command(run, &command.kind)).await
 }
 
-/// Writes the files for people, as far as that is possible now: the next process that drives the run or looks at it writes the rest, and reports
-/// why it cannot.
+/// Writes the generated files if possible. The next process that drives or inspects the run retries, and reports a failure.
 pub(super) async fn try_refresh_files(runtime: &Runtime, run: &Run) {
     if let Err(error) = refresh_files(runtime, run).await {
-        warn!(%error, "the files for people are not up to date");
+        warn!(%error, "the generated files are not up to date");
     }
 }
 
-/// Carries out a command on the newest state, as often as somebody else is faster.
+/// Executes a command on the newest state, retrying as long as other processes commit first.
 async fn commit(
     store: &dyn Store,
     subscriptions: &Subscriptions,

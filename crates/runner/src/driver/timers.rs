@@ -1,4 +1,4 @@
-//! Deadlines and reminders of questions: fired by whoever looks at the clock, whether anybody drives the run or not.
+//! Deadlines and reminders of holds. Any process can fire them, whether or not the run is driven.
 
 use super::DriveError;
 use super::submit::submit_timer;
@@ -10,31 +10,24 @@ use lockgate_engine::time::Timestamp;
 use lockgate_store::StoreError;
 use serde::Serialize;
 
-/// A deadline or reminder that has come.
+/// A deadline or reminder that was fired.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fired {
-    /// The run.
     pub run: RunId,
-    /// What it was.
     pub kind: HoldTimer,
-    /// The hold.
     pub hold: String,
-    /// The run as it stands now.
+    /// The run after the timer fired.
     pub now: Run,
 }
 
-/// The timers that a hold has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HoldTimer {
-    /// Its deadline.
     Deadline,
-    /// Its next reminder.
     Remind,
 }
 
 impl HoldTimer {
-    /// The timers of holds among all timers.
     fn of(kind: &OpenEnum<TimerKind>) -> Option<Self> {
         match kind.known()? {
             TimerKind::Deadline => Some(Self::Deadline),
@@ -44,7 +37,8 @@ impl HoldTimer {
     }
 }
 
-/// Fires what is due of the runs that are ours. What was answered before stands; of two who fire at once, one does.
+/// Fires the due timers of the runs selected by `ours`. An answer that was recorded earlier wins; if two processes fire the
+/// same timer, one of them succeeds.
 pub async fn fire_due(runtime: &Runtime, ours: impl Fn(&RunId) -> bool) -> Result<Vec<Fired>, DriveError> {
     let mut fired = Vec::new();
     for (run, timer, kind, hold) in due(runtime, &ours).await? {
@@ -72,7 +66,7 @@ async fn due(runtime: &Runtime, ours: &impl Fn(&RunId) -> bool) -> Result<Vec<Du
     }
 }
 
-/// The next moment that an open question of a run waits for.
+/// The earliest timer of a run's open holds.
 pub fn next_hold_timer(run: &Run) -> Option<Timestamp> {
     let open = run.open_holds();
     let moments = open.iter().flat_map(|hold| {

@@ -1,4 +1,4 @@
-//! Time and ids of a rehearsal: nobody waits, and the same rehearsal gives the same ids.
+//! Time and ids of a dry run: sleeps return immediately, and the same dry run gives the same ids.
 
 use crate::runtime::{Clock, SystemClock};
 use futures::FutureExt;
@@ -7,7 +7,7 @@ use lockgate_engine::time::Timestamp;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A clock that leaps to whatever moment somebody would wait for.
+/// A clock that skips ahead to the end of every sleep.
 #[derive(Debug, Default)]
 pub(super) struct TimeSkippingClock {
     /// By how many milliseconds it is ahead.

@@ -1,4 +1,4 @@
-//! What a case expects, held against what came.
+//! The expectations of a test case, and comparing them with a dry run.
 
 use super::test_case::{map, text, texts};
 use super::{DryRunOutcome, DryRunReport, Step};
@@ -8,37 +8,33 @@ use lockgate_engine::spec::problem::Problem;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Longer values are cut in messages.
 const LONGEST: usize = 200;
 
-/// How a case can end.
 const STATUSES: [Status; 3] = [Status::Complete, Status::Failed, Status::Aborted];
 
-/// What a case expects. What it does not mention may be as it is.
+/// The expectations of a test case. Anything it does not mention may have any value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
-    /// Where the run stands in the end; complete when absent.
+    /// The final status of the run; complete if absent.
     pub status: Option<Status>,
-    /// A part of the message of a run that failed.
+    /// A part of the error message of a failed run.
     pub error: Option<String>,
-    /// The phases in the order in which they are executed.
+    /// The phases in the order of their execution.
     pub path: Option<Vec<String>>,
     /// The holds in the order in which they open: a phase for its checkpoint, an address for others.
     pub holds: Option<Vec<String>>,
-    /// The addresses of all tasks that are left out.
+    /// The addresses of all omitted tasks.
     pub omitted: Option<Vec<String>>,
-    /// Parts of the context, by path.
     pub context: BTreeMap<String, Value>,
-    /// A part of the text of each file; `false` for a file that must not be there, nothing where any text will do.
+    /// A part of the text of each file; `false` for a file that must not exist, an empty value for any text.
     pub files: BTreeMap<String, ExpectedFile>,
 }
 
-/// What is expected of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedFile {
-    /// It is there, and this stands in it.
+    /// It exists and contains this text.
     Contains(String),
-    /// It is not there.
+    /// It does not exist.
     Absent,
 }
 
@@ -52,7 +48,7 @@ pub(super) fn read(value: &Written<'_>) -> Result<Expected, Problem> {
         match key.as_str() {
             "status" => {
                 let word = text(&value, "`status`")?;
-                let known = STATUSES.into_iter().find(|status| status.word() == word);
+                let known = STATUSES.into_iter().find(|status| status.as_str() == word);
                 expected.status =
                     Some(known.ok_or_else(|| {
                         value.problem(format!("`status` must be complete, failed or aborted, not `{word}`"), None)
@@ -74,7 +70,7 @@ pub(super) fn read(value: &Written<'_>) -> Result<Expected, Problem> {
                         Value::Bool(true) | Value::Null => ExpectedFile::Contains(String::new()),
                         Value::Number(_) | Value::String(_) => ExpectedFile::Contains(text(&entry.value, "`files`")?),
                         Value::Array(_) | Value::Object(_) => {
-                            let help = "write a part of its text, or `false` where it must not be there".to_owned();
+                            let help = "write a part of its text, or `false` if it must not exist".to_owned();
                             return Err(entry.value.problem("what is expected of a file must be text", Some(help)));
                         }
                     };
@@ -87,11 +83,11 @@ pub(super) fn read(value: &Written<'_>) -> Result<Expected, Problem> {
 }
 
 impl Expected {
-    /// What came otherwise than expected, a line or a few each; nothing when all is well.
+    /// The differences from the expectations; empty if all are met.
     pub fn compare(&self, came: &DryRunReport) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut differs = |what: &str, expected: String, came: String| {
-            wrong.push(format!("{what}\n  expected: {expected}\n  came:     {came}"));
+            wrong.push(format!("{what}\n  expected: {expected}\n  actual:   {came}"));
         };
         let status = self.status.unwrap_or(Status::Complete);
         if came.truncated.is_none() && came.status != status {
@@ -120,7 +116,7 @@ impl Expected {
         }
         for (path, expected) in &self.context {
             match found(&came.context, path) {
-                None => differs(&format!("context {path}"), shown(expected), "there is nothing".into()),
+                None => differs(&format!("context {path}"), shown(expected), "missing".into()),
                 Some(value) if !fits(expected, value) => differs(&format!("context {path}"), shown(expected), shown(value)),
                 Some(_) => {}
             }
@@ -130,10 +126,10 @@ impl Expected {
             let there = there.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             match (expected, there) {
                 (ExpectedFile::Absent, None) => {}
-                (ExpectedFile::Absent, Some(_)) => differs(&format!("file {path}"), "no such file".into(), "it is there".into()),
+                (ExpectedFile::Absent, Some(_)) => differs(&format!("file {path}"), "no such file".into(), "it exists".into()),
                 (ExpectedFile::Contains(_), None) => {
-                    let files = if came.files.is_empty() { "there are no files".to_owned() } else { list(&came.files) };
-                    differs(&format!("file {path}"), "it is there".into(), files);
+                    let files = if came.files.is_empty() { "no files".to_owned() } else { list(&came.files) };
+                    differs(&format!("file {path}"), "it exists".into(), files);
                 }
                 (ExpectedFile::Contains(part), Some(text)) if !text.contains(part.as_str()) => {
                     differs(&format!("file {path}"), format!("a text with {part:?}"), cut(format!("{text:?}")));
@@ -145,7 +141,6 @@ impl Expected {
     }
 }
 
-/// The addresses of what was left out.
 fn left_out_steps(came: &DryRunReport) -> BTreeSet<&str> {
     let omitted = |step: &&Step| step.outcome == Some(DryRunOutcome::Omitted);
     came.steps.iter().filter(omitted).filter_map(|step| step.address.as_deref()).collect()
@@ -156,7 +151,7 @@ fn list<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
     format!("[{}]", names.join(", "))
 }
 
-/// The value that a path such as `outputs.plan.draft` or `checkpoints.0.decision` leads to.
+/// The value at a path such as `outputs.plan.draft` or `checkpoints.0.decision`.
 fn found<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     if let Some(value) = value.get(path) {
         return Some(value);
@@ -168,7 +163,7 @@ fn found<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     })
 }
 
-/// Whether a value is what is expected: a map may hold more than that.
+/// Whether a value matches an expectation: a map may contain more keys.
 fn fits(expected: &Value, value: &Value) -> bool {
     match (expected, value) {
         (Value::Object(expected), value @ Value::Object(_)) => {
@@ -203,7 +198,7 @@ mod tests {
         let context = json!({"outputs": {"plan": {"draft": {"ok": true, "count": 2}}}, "list": [{"a": 1, "b": 2}, 3]});
         assert!(fits(&json!({"outputs": {"plan": {"draft": {"ok": true}}}}), &context));
         assert!(fits(&json!({"outputs.plan.draft.count": 2.0, "list": [{"a": 1}, 3]}), &context));
-        assert!(!fits(&json!({"list": [{"a": 1}]}), &context), "lists are whole");
+        assert!(!fits(&json!({"list": [{"a": 1}]}), &context), "lists match completely");
         assert!(!fits(&json!({"outputs.plan.draft.ok": "true"}), &context));
         assert_eq!(found(&context, "list.0.b"), Some(&json!(2)));
         assert_eq!(found(&context, "list.2"), None);

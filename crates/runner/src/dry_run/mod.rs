@@ -1,17 +1,18 @@
-//! Rehearsals: a workflow is walked with stub work and stub answers, and nothing of the project is touched.
+//! Dry runs: a workflow is executed with stubs and default answers, and nothing in the project is changed.
 //!
-//! The ordinary driver drives an ordinary run in a store in memory. Conditions, scripts, lists, criteria and documents are evaluated
-//! as they are; stubs stand in for commands and agents, the first option is taken where no answer is given, and nobody waits.
+//! The regular driver drives a regular run in an in-memory store. Conditions, scripts, lists, criteria and documents are
+//! evaluated; stubs replace commands and agents, the first option is chosen if no answer is given, and timers fire
+//! immediately.
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `stubs` | what stands in for processes |
-//! | `schema_sample` | what an agent says whose answer must fit a schema |
-//! | `clock` | a clock on which nobody waits |
-//! | `step` | the steps and questions of a rehearsal, as programs read them |
-//! | `transcript` | what happened, step by step |
-//! | `test_case` | a file of cases: what is given |
-//! | `expectation` | what a case expects, held against what came |
+//! | `stubs` | replaces processes |
+//! | `schema_sample` | the stub answer of an agent with an output schema |
+//! | `clock` | a clock that skips sleeps |
+//! | `step` | the steps and questions of a dry run, as programs read them |
+//! | `transcript` | records what happened, step by step |
+//! | `test_case` | files of test cases |
+//! | `expectation` | compares a dry run with a test case's expectations |
 
 mod clock;
 mod expectation;
@@ -52,70 +53,63 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use transcript::Transcript;
 
-/// A phase is executed at most so often, and a hold answered by its first option: a walk that goes round would never end.
+/// How often a phase is executed, or a hold is answered with its first option, before the dry run stops, because it may loop
+/// forever.
 pub const MAX_ROUNDS: u32 = 20;
 
-/// What the run is called.
 const RUN: &str = "dry-run";
 
-/// What is needed to rehearse.
+/// What a dry run needs.
 pub struct DryRunEnv {
-    /// The project. It is only read.
+    /// The project, which is only read.
     pub root: Root,
-    /// Its settings.
     pub config: Config,
-    /// What evaluates scripts.
     pub evaluator: Evaluator,
-    /// An empty folder for whatever is written; whoever made it removes it.
+    /// An empty directory for written files; the caller removes it.
     pub folder: PathBuf,
-    /// Asks the rehearsal to stop.
+    /// Requests a stop.
     pub halt: Halt,
 }
 
-/// What came of a rehearsal.
+/// The result of a dry run.
 #[derive(Debug)]
 pub struct DryRunReport {
-    /// Where the run stood in the end.
+    /// The final status of the run.
     pub status: Status,
-    /// Why it failed, where it did.
+    /// Why it failed, if it did.
     pub error: Option<String>,
-    /// Why the rehearsal ended before the run did, where that is so.
+    /// Why the dry run stopped before the run ended, if it did.
     pub truncated: Option<String>,
-    /// The phases in the order in which they were executed.
+    /// The phases in the order of their execution.
     pub path: Vec<String>,
-    /// What would happen.
     pub steps: Vec<Step>,
-    /// The questions, in the order in which they were asked.
+    /// The questions in the order in which they were asked.
     pub holds: Vec<DryRunHold>,
-    /// The context in the end.
+    /// The final context.
     pub context: Value,
-    /// The files that would be in the output directory in the end.
+    /// The files that would be in the output directory at the end.
     pub files: Vec<String>,
-    /// Where outputs would go, relative to the root.
+    /// The output directory, relative to the root.
     pub output_dir: String,
-    /// Answers that were given and never asked for: their selector and option.
+    /// Given answers that were never used: their selector and option.
     pub unused_answers: Vec<(String, String)>,
-    /// Stubs that were given and never needed.
+    /// Given stubs that were never used.
     pub unused_stubs: Vec<String>,
-    /// Where the files lie as long as the folder is there.
+    /// Where the files are as long as the directory exists.
     pub files_in: PathBuf,
 }
 
-/// Why there was no rehearsal.
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
-    /// The run cannot have the output directory that its workflow names.
     #[error(transparent)]
     OutputDir(#[from] OutputDirError),
-    /// The directory for its files cannot be created.
     #[error(transparent)]
     Files(std::io::Error),
-    /// The run could not be driven.
     #[error(transparent)]
     Drive(#[from] DriveError),
 }
 
-/// Walks a workflow with stubs for its work, until it ends or goes round too often.
+/// Executes a workflow with stubs until it ends or loops too often.
 pub async fn dry_run(
     stage: DryRunEnv,
     file: &WorkflowFile,
@@ -129,7 +123,7 @@ pub async fn dry_run(
     let prepared =
         Frozen::new(&root, file, workflow.clone()).prepare(&root, store.driver(), clock.seed(), start_options.clone())?;
     let output_dir = prepared.create.created.output_dir.replace(prepared.create.created.run.as_str(), RUN);
-    // It is filled in by now, and what lies behind it is made elsewhere.
+    // The path is already rendered, and its files are written elsewhere.
     let mut here = Frozen::new(&root, file, Workflow { output_dir: None, ..workflow }).prepare(
         &root,
         store.driver(),
@@ -152,12 +146,12 @@ pub async fn dry_run(
     let mut driver = Driver::create(runtime, nobody(), here.create, here.workflow, here.values, listener).await?;
     tokio::select! {
         driven = drive(&mut driver, &going_round, &recorder) => driven?,
-        // Nothing of it is real, so nothing need be ended.
+        // Nothing is really running, so nothing has to be stopped.
         () = halt.halted() => {}
     }
 
     let run = driver.run();
-    let recorder = std::mem::take(&mut *recorder.lock().expect("nobody panics while holding this"));
+    let recorder = std::mem::take(&mut *recorder.lock().expect("no code panics while holding this lock"));
     let mut transcript = recorder.transcript;
     transcript.fill(stubs.stub_calls(), &transcript::in_words(run));
     let shown = Shown { from: files_in.to_string_lossy().into_owned(), to: output_dir.clone() };
@@ -181,7 +175,7 @@ pub async fn dry_run(
     })
 }
 
-/// Performs one effect after the other, in the order in which they begin: the same rehearsal then always goes the same way.
+/// Performs effects one after the other, in the order in which they start, so that a dry run is deterministic.
 struct SerialPerformer {
     performer: Performer,
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -203,7 +197,7 @@ impl Perform for SerialPerformer {
     }
 }
 
-/// Drives to the end, taking the first option of whatever waits.
+/// Drives the run to its end, choosing the first option of every open hold.
 async fn drive(driver: &mut Driver, halt: &Halt, recorder: &Mutex<Recorder>) -> Result<(), DriveError> {
     let mut answered: BTreeMap<String, u32> = BTreeMap::new();
     loop {
@@ -217,27 +211,27 @@ async fn drive(driver: &mut Driver, halt: &Halt, recorder: &Mutex<Recorder>) -> 
         *times += 1;
         let Some(first) = hold.options.first().filter(|_| *times < MAX_ROUNDS) else {
             let labels: Vec<&str> = hold.options.iter().map(|choice| choice.label.as_str()).collect();
-            let told = format!(
-                "the hold {name} opened {MAX_ROUNDS} times, and its first option only leads round; {}",
+            let reason = format!(
+                "the hold {name} opened {MAX_ROUNDS} times, and its first option always leads back to it; {}",
                 otherwise(&name, &labels)
             );
-            recorder.lock().expect("nobody panics while holding this").truncated = Some(told);
+            recorder.lock().expect("no code panics while holding this lock").truncated = Some(reason);
             return Ok(());
         };
         let option = first.id.to_string();
-        let feedback = first.requires_feedback.then(|| "(what a person says)".to_owned());
+        let feedback = first.requires_feedback.then(|| "(feedback from a person)".to_owned());
         let answer = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option, feedback };
         driver.submit(nobody(), answer).await?;
     }
 }
 
-/// How somebody leads a walk out of its round.
+/// How to get out of the loop.
 fn otherwise<T: AsRef<str>>(hold: &str, labels: &[T]) -> String {
     let labels: Vec<String> = labels.iter().map(|label| format!("{:?}", label.as_ref())).collect();
     format!("answer it with {hold}=OPTION ({})", labels.join(", "))
 }
 
-/// The caller who answers where no one is asked.
+/// The caller that answers when no person is asked.
 fn nobody() -> Caller {
     let actor = Actor {
         credential: Credential::Person,
@@ -257,7 +251,7 @@ struct Recorder {
     truncated: Option<String>,
 }
 
-/// Follows a run, and halts it when it goes round too often.
+/// Records a run, and halts it when it loops too often.
 struct RecordingListener {
     recorder: Arc<Mutex<Recorder>>,
     halt: Halt,
@@ -265,7 +259,7 @@ struct RecordingListener {
 
 impl Listener for RecordingListener {
     fn committed(&mut self, run: &Run, entries: &[Entry]) {
-        let mut recorder = self.recorder.lock().expect("nobody panics while holding this");
+        let mut recorder = self.recorder.lock().expect("no code panics while holding this lock");
         let notifications = recorder.reporter.report(run, entries);
         recorder.transcript.take_in(run, &notifications);
         let too_often = notifications.iter().find_map(|notification| {
@@ -276,14 +270,13 @@ impl Listener for RecordingListener {
             let last = recorder.transcript.holds.last().filter(|hold| hold.answer.as_ref().is_some_and(|answer| !answer.given));
             let how = last.map(|hold| otherwise(&hold.names().join(" and "), &hold.options));
             let how = how.map(|how| format!("; {how}")).unwrap_or_default();
-            let told = format!("phase {phase} was executed {MAX_ROUNDS} times, and the walk goes round{how}");
-            recorder.truncated = Some(told);
+            let reason = format!("phase {phase} was executed {MAX_ROUNDS} times and loops{how}");
+            recorder.truncated = Some(reason);
             self.halt.halt(HaltReason::Endless);
         }
     }
 }
 
-/// The context with all stored values.
 async fn context(store: &dyn Store, run: &Run) -> Value {
     let digests: Vec<_> =
         run.context(&lockgate_engine::spec::workflow::Reads::All).stored.into_iter().map(|(_, digest)| digest).collect();
@@ -292,7 +285,7 @@ async fn context(store: &dyn Store, run: &Run) -> Value {
     run.full_context(&|digest| serde_json::from_slice(known.get(digest)?.as_deref()?).ok())
 }
 
-/// The files below a folder, as paths in it, sorted.
+/// The files below a directory, as relative paths, sorted.
 fn files_below(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -308,7 +301,7 @@ fn files_below(folder: &Path) -> Vec<String> {
     files
 }
 
-/// Names the output directory as it would be called.
+/// Replaces the temporary output directory with its real name.
 struct Shown {
     from: String,
     to: String,

@@ -1,11 +1,11 @@
-//! A value that fits a JSON Schema, as far as it can be told from the words that people use in schemas of answers.
+//! Generates a value that matches a JSON Schema, for the keywords that are common in schemas of answers.
 
 use serde_json::{Map, Value, json};
 
-/// Schemas that refer to themselves end here.
+/// The depth limit for recursive schemas.
 const DEEPEST: usize = 16;
 
-/// The smallest value that fits a schema.
+/// The smallest value that matches a schema.
 pub(super) fn schema_sample(schema: &Value) -> Value {
     of(schema, schema, 0)
 }

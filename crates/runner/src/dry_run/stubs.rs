@@ -1,4 +1,4 @@
-//! What stands in for the work of processes: a command succeeds, an agent says something, and declared outputs are there.
+//! Stubs that replace processes: commands succeed, agents give a sample answer, and declared outputs exist.
 
 use super::schema_sample::schema_sample;
 use crate::files::{RunDirs, output_exists, write_output};
@@ -7,71 +7,61 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// What stands in for one piece of work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stub {
-    /// What a script returns, or an agent says: text as it is, anything else as JSON.
+    /// The result of a script or the answer of an agent: a string as it is, anything else as JSON.
     pub result: Option<Value>,
-    /// Files that it leaves in the output directory, with their texts.
+    /// Files that it writes to the output directory, with their contents.
     pub files: BTreeMap<String, String>,
-    /// Why it fails, where it does.
+    /// The error message, if it fails.
     pub fail: Option<String>,
 }
 
-/// The stubs of one task or gate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StubPlan {
-    /// The same each time.
     Always(Stub),
-    /// One for each time that the work is done, in order; after the last, the work succeeds as all other does.
+    /// One for each execution, in order; after the last, the work succeeds by default.
     InOrder(Vec<Stub>),
 }
 
-/// Where work is done: which task, gate or question, and which time.
+/// Identifies a piece of work: which task, gate or question, and which execution.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Its address.
     pub address: String,
-    /// The execution of its phase.
+    /// The iteration of its phase.
     pub iteration: u32,
-    /// The attempt.
     pub attempt: u32,
 }
 
-/// What would be done.
+/// A recorded call to a stub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StubCall {
-    /// This command, filled in, would be given to a shell.
+    /// A rendered command for a shell.
     Command {
-        /// The command.
         command: String,
         /// The shell, as one would type it.
         shell: String,
     },
-    /// This prompt would go to an agent.
     Prompt {
-        /// Who would be asked; nobody where none is configured.
+        /// The agent; `None` if none is configured.
         agent: Option<String>,
-        /// The whole prompt.
         prompt: String,
     },
-    /// A script that is not evaluated, because something stands in for it.
+    /// A script that is not evaluated because it has a stub.
     Script,
 }
 
-/// What an agent would be asked.
 pub(crate) struct AgentPrompt<'a> {
-    /// Who; nobody where none is configured.
+    /// The agent; `None` if none is configured.
     pub(crate) agent: Option<&'a str>,
-    /// The whole prompt.
     pub(crate) prompt: &'a str,
-    /// What its answer must fit.
+    /// The schema of its answer.
     pub(crate) schema: Option<&'a Value>,
-    /// The file that its answer becomes.
+    /// The file for its answer.
     pub(crate) output_path: Option<&'a str>,
 }
 
-/// All that stands in for work in one rehearsal, and what it stood in for.
+/// All stubs of one dry run, and the calls to them.
 #[derive(Debug, Default)]
 pub struct Stubs {
     given: BTreeMap<String, StubPlan>,
@@ -80,19 +70,19 @@ pub struct Stubs {
 }
 
 impl Stubs {
-    /// Work goes as these say, by address (`phase/task`, `phase/task[item]`, `phase/gate`), and well where they say nothing.
+    /// Stubs by address (`phase/task`, `phase/task[item]`, `phase/gate`); all other work succeeds.
     pub fn new(given: BTreeMap<String, StubPlan>) -> Self {
         Self { given, ..Self::default() }
     }
 
-    /// What would have been done, in the order in which it was asked for.
+    /// The calls, in order.
     pub fn stub_calls(&self) -> Vec<(Position, StubCall)> {
-        self.stub_calls.lock().expect("nobody panics while holding this").clone()
+        self.stub_calls.lock().expect("no code panics while holding this lock").clone()
     }
 
-    /// Stubs that were never needed: their address and, where one stands for each time, which of them.
+    /// Stubs that were never used: their address and, in a list of stubs, their number.
     pub fn unused(&self) -> Vec<String> {
-        let used = self.used.lock().expect("nobody panics while holding this");
+        let used = self.used.lock().expect("no code panics while holding this lock");
         let mut unused = Vec::new();
         for (address, given) in &self.given {
             let times = used.get(address).copied().unwrap_or(0);
@@ -107,16 +97,16 @@ impl Stubs {
         unused
     }
 
-    /// What was given for an item, or for the task of all items.
+    /// The stub for an item, or for the task of all items.
     fn find(&self, address: &str) -> Option<(&String, &StubPlan)> {
         let task = address.split('[').next().unwrap_or(address);
         self.given.get_key_value(address).or_else(|| self.given.get_key_value(task))
     }
 
-    /// The stub for the next time that something is done.
+    /// The stub for the next execution.
     fn next(&self, address: &str) -> Option<Stub> {
         let (name, given) = self.find(address)?;
-        let mut used = self.used.lock().expect("nobody panics while holding this");
+        let mut used = self.used.lock().expect("no code panics while holding this lock");
         let times = used.entry(name.clone()).or_default();
         *times += 1;
         match given {
@@ -126,7 +116,7 @@ impl Stubs {
     }
 
     fn call_stub(&self, at: &Position, stub_call: StubCall, run_dirs: &RunDirs) -> Result<Option<Stub>, Failure> {
-        self.stub_calls.lock().expect("nobody panics while holding this").push((at.clone(), stub_call));
+        self.stub_calls.lock().expect("no code panics while holding this lock").push((at.clone(), stub_call));
         let Some(stub) = self.next(&at.address) else { return Ok(None) };
         for (path, text) in &stub.files {
             write_output(run_dirs, path, text.as_bytes()).map_err(|refused| cannot(refused.to_string()))?;
@@ -137,12 +127,12 @@ impl Stubs {
         }
     }
 
-    /// Instead of a command.
+    /// Replaces a command.
     pub(crate) fn command(&self, at: &Position, command: String, shell: String, run_dirs: &RunDirs) -> Result<(), Failure> {
         self.call_stub(at, StubCall::Command { command, shell }, run_dirs).map(drop)
     }
 
-    /// Instead of an agent: what it says.
+    /// Replaces an agent; returns its answer.
     pub(crate) fn agent(&self, at: &Position, asked: &AgentPrompt<'_>, run_dirs: &RunDirs) -> Result<String, Failure> {
         let AgentPrompt { agent, prompt, schema, output_path } = *asked;
         let stub_call = StubCall::Prompt { agent: agent.map(str::to_owned), prompt: prompt.to_owned() };
@@ -152,14 +142,14 @@ impl Stubs {
             (Some(other), _) => other.to_string(),
             (None, Some(schema)) => schema_sample(schema).to_string(),
             (None, None) if output_path.is_some_and(|path| path.ends_with(".json")) => "{}".to_owned(),
-            (None, None) => format!("This stands in for what the agent of {} would say.", at.address),
+            (None, None) => format!("This is a stub for the answer of the agent of {}.", at.address),
         })
     }
 
-    /// Instead of a script, where something stands in for it; all others are evaluated.
+    /// Replaces a script if it has a stub; all others are evaluated.
     pub(crate) fn script(&self, at: &Position, run_dirs: &RunDirs) -> Option<Result<Stub, Failure>> {
         let (name, given) = self.find(&at.address)?;
-        let times = self.used.lock().expect("nobody panics while holding this").get(name).copied().unwrap_or(0);
+        let times = self.used.lock().expect("no code panics while holding this lock").get(name).copied().unwrap_or(0);
         match given {
             StubPlan::InOrder(stubs) if times >= stubs.len() => return None,
             StubPlan::InOrder(_) | StubPlan::Always(_) => {}
@@ -167,7 +157,7 @@ impl Stubs {
         Some(self.call_stub(at, StubCall::Script, run_dirs).map(Option::unwrap_or_default))
     }
 
-    /// Leaves declared outputs behind that nobody wrote.
+    /// Creates declared outputs that no stub wrote.
     pub(crate) fn leave(&self, address: &str, run_dirs: &RunDirs, outputs: &[String]) -> Result<(), Failure> {
         for path in outputs {
             let exists = output_exists(run_dirs, path).map_err(|refused| cannot(refused.to_string()))?;
@@ -175,7 +165,7 @@ impl Stubs {
                 let path = if path.ends_with('/') { format!("{path}output.txt") } else { path.clone() };
                 let text = match path.ends_with(".json") {
                     true => "{}\n".to_owned(),
-                    false => format!("This stands in for an output of {address}.\n"),
+                    false => format!("This is a stub for an output of {address}.\n"),
                 };
                 write_output(run_dirs, &path, text.as_bytes()).map_err(|refused| cannot(refused.to_string()))?;
             }

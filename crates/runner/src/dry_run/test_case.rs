@@ -1,4 +1,4 @@
-//! Files of cases: what is given to a workflow, and what is expected to come of it.
+//! Files of test cases: the inputs of a workflow, and the expected results.
 
 use super::expectation::{self, Expected};
 use super::stubs::{Stub, StubPlan};
@@ -7,16 +7,14 @@ use lockgate_engine::spec::document::{self, Entry, Value};
 use lockgate_engine::spec::problem::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A file of cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaseFile {
-    /// The workflow that they are about, relative to the file.
+    /// The workflow file, relative to this file.
     pub workflow: String,
-    /// The cases.
     pub cases: Vec<Case>,
 }
 
-/// A place in the file.
+/// A position in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourcePosition {
     /// The line, counted from 1.
@@ -25,24 +23,19 @@ pub struct SourcePosition {
     pub column: usize,
 }
 
-/// One case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Case {
-    /// What people call it.
     pub name: String,
-    /// Where it stands.
     pub place: SourcePosition,
-    /// What the run is about.
     pub feature: Option<String>,
     /// Flags, with or without their dashes.
     pub flags: Vec<String>,
-    /// Values that go before those of the workflow.
+    /// Values that override the workflow's `vars`.
     pub vars: BTreeMap<String, serde_json::Value>,
     /// Answers, in the order in which they are used.
     pub answers: Vec<(PresetAnswer, SourcePosition)>,
-    /// What stands in for work, by address.
+    /// Stubs, by address.
     pub outputs: BTreeMap<String, (StubPlan, SourcePosition)>,
-    /// What is expected.
     pub expect: Expected,
 }
 
@@ -51,7 +44,6 @@ const CASE: &str = "{ name: …, answers: { review: Continue }, expect: { path: 
 const ANSWER: &str = "{ option: Continue, feedback: … }";
 const OUTPUT: &str = "{ result: …, files: { report.md: text } }";
 
-/// Reads a file of cases.
 pub fn read_cases(source: &str) -> Result<CaseFile, Problem> {
     let root = document::read(source)?;
     let (mut workflow, mut list) = (None, None);
@@ -62,7 +54,7 @@ pub fn read_cases(source: &str) -> Result<CaseFile, Problem> {
         }
     }
     let Some(workflow) = workflow else {
-        let help = "name the workflow file, as seen from this file: `workflow: flow.yaml`";
+        let help = "name the workflow file, relative to this file: `workflow: flow.yaml`";
         return Err(root.problem("a file of cases needs `workflow`", Some(help.into())));
     };
     let Some(list) = list else {
@@ -74,7 +66,7 @@ pub fn read_cases(source: &str) -> Result<CaseFile, Problem> {
         let case = case(value, index)?;
         if !names.insert(case.name.clone()) {
             let message = format!("two cases are called {:?}", case.name);
-            return Err(value.problem(message, Some("give each a `name` of its own".into())));
+            return Err(value.problem(message, Some("give each a unique `name`".into())));
         }
         cases.push(case);
     }
@@ -103,7 +95,7 @@ fn case(value: &Value<'_>, index: usize) -> Result<Case, Problem> {
                 for entry in map(&value, "`outputs`", "{ plan/draft: { result: … } }")? {
                     let at = position_of(&entry);
                     if !entry.key.contains('/') {
-                        let message = format!("`outputs` names {:?}, which is no task of a phase", entry.key);
+                        let message = format!("`outputs` names {:?}, which is not a task of a phase", entry.key);
                         return Err(entry.problem(message, Some("write `phase/task`, `phase/task[item]` or `phase/gate`".into())));
                     }
                     let given = given(&entry.value)?;
@@ -172,12 +164,12 @@ fn stub(value: &Value<'_>) -> Result<Stub, Problem> {
         }
     }
     if stub.fail.is_some() && stub.result.is_some() {
-        return Err(value.problem("what fails has no result", Some("give `result` or `fail`".into())));
+        return Err(value.problem("a stub cannot have both `result` and `fail`", Some("keep one of them".into())));
     }
     Ok(stub)
 }
 
-/// The entries of a map; none where nothing stands.
+/// The entries of a map; empty if there is no value.
 pub(super) fn map<'a>(value: &Value<'a>, what: &str, example: &str) -> Result<Vec<Entry<'a>>, Problem> {
     let message = || value.problem(format!("{what} must be a map such as `{example}`"), None);
     if value.is_nothing() { Ok(Vec::new()) } else { value.entries().ok_or_else(message) }
@@ -191,7 +183,7 @@ pub(super) fn text(value: &Value<'_>, what: &str) -> Result<String, Problem> {
     value.text().map(str::to_owned).ok_or_else(|| value.problem(format!("{what} must be text"), None))
 }
 
-/// A list of texts, or one text.
+/// A list of strings, or a single string.
 pub(super) fn texts(value: &Value<'_>, what: &str) -> Result<Vec<String>, Problem> {
     match value.items() {
         Some(items) => items.iter().map(|item| text(item, what)).collect(),
@@ -251,14 +243,17 @@ cases:
 
     #[test]
     fn an_invalid_test_file_is_reported_with_its_position() {
-        for (source, told) in [
+        for (source, expected) in [
             ("", "1:1 a file of cases must be a map such as `{ workflow: flow.yaml, cases: […] }`, not nothing"),
             ("cases: []", "1:1 a file of cases needs `workflow`"),
             ("workflow: a", "1:1 a file of cases needs `cases`"),
             ("workflow: a\ncases: []", "2:8 `cases` is empty"),
             ("workflow: a\ncases: [{ answer: {} }]", "2:11 a case has no key `answer`"),
             ("workflow: a\ncases: [{ name: x }, { name: x }]", "2:22 two cases are called \"x\""),
-            ("workflow: a\ncases: [{ outputs: { draft: {} } }]", "2:22 `outputs` names \"draft\", which is no task of a phase"),
+            (
+                "workflow: a\ncases: [{ outputs: { draft: {} } }]",
+                "2:22 `outputs` names \"draft\", which is not a task of a phase",
+            ),
             (
                 "workflow: a\ncases: [{ outputs: { a/b: done } }]",
                 "2:27 an output must be a map such as `{ result: …, files: { report.md: text } }`, not `done`",
@@ -270,7 +265,7 @@ cases:
             ("workflow: a\ncases: [{ expect: { paths: [a] } }]", "2:21 `expect` has no key `paths`"),
         ] {
             let problem = read_cases(source).unwrap_err();
-            assert_eq!(format!("{}:{} {}", problem.line, problem.column, problem.message), told, "{source}");
+            assert_eq!(format!("{}:{} {}", problem.line, problem.column, problem.message), expected, "{source}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What happened in a rehearsal, step by step, from the notifications of its run.
+//! Records what happened in a dry run, step by step, from the notifications of its run.
 
 use super::step::{DryRunAnswer, DryRunHold, DryRunOutcome, DryRunWork, RehearsedDiff, Step, StepKind};
 use super::stubs::{Position, StubCall};
@@ -11,22 +11,20 @@ use lockgate_engine::run::command::Channel;
 use lockgate_engine::run::event::{HoldOpened, PlannedTask, Requester};
 use std::collections::BTreeMap;
 
-/// Gathers what happened.
 #[derive(Debug, Default)]
 pub(super) struct Transcript {
     pub(super) path: Vec<String>,
     pub(super) steps: Vec<Step>,
     pub(super) holds: Vec<DryRunHold>,
-    /// The holds by their ids, with what may be answered.
+    /// The holds by id, with their options.
     ids: Vec<(HoldId, Vec<Choice>)>,
-    /// What tasks do that the definition does not name.
+    /// The work of planned tasks that are not in the definition.
     called: BTreeMap<String, DryRunWork>,
-    /// The step of each attempt that has begun.
+    /// The step of each started attempt.
     started: BTreeMap<(String, u32, u32), usize>,
 }
 
 impl Transcript {
-    /// Adds what happened.
     pub(super) fn take_in(&mut self, run: &Run, notifications: &[Notification<'_>]) {
         for notification in notifications {
             self.take(run, notification);
@@ -96,13 +94,13 @@ impl Transcript {
         let (came, detail) = match outcome {
             StepOutcome::Done { .. } => {
                 let step = self.at(executed, attempt);
-                // A fanned-out task is done when its items are; that says less than how many there are.
+                // A fanned-out task ends when its items do, but the number of items is more informative.
                 step.outcome = step.outcome.or(Some(DryRunOutcome::Done));
                 step.outputs = outputs;
                 return;
             }
             StepOutcome::Passed => (DryRunOutcome::Passed, None),
-            StepOutcome::Repeated { .. } => (DryRunOutcome::Again, Some("its `until` does not hold yet".to_owned())),
+            StepOutcome::Repeated { .. } => (DryRunOutcome::Again, Some("its `until` condition is not met yet".to_owned())),
             StepOutcome::FannedOut { tasks } => (DryRunOutcome::FannedOut, Some(tasks.len().to_string())),
             StepOutcome::Failed(failure) => (DryRunOutcome::Failed, Some(failure.message.clone())),
             StepOutcome::Stopped { reason } => (DryRunOutcome::Stopped, Some(reason.to_owned())),
@@ -112,7 +110,7 @@ impl Transcript {
         (step.outcome, step.detail, step.outputs) = (Some(came), detail, outputs);
     }
 
-    /// A task or gate that did not succeed, and not because of an attempt.
+    /// Handles a task or gate that did not succeed, for a reason other than an attempt.
     fn skipped(&mut self, run: &Run, executed: Executed<'_>, skip: Skip<'_>) {
         let (outcome, detail) = match skip {
             Skip::CountsAsDone { reason } => (DryRunOutcome::CountsAsDone, Some(reason)),
@@ -133,8 +131,8 @@ impl Transcript {
         let (phase, iteration, outcome, detail) = match check {
             GapCheck::Ended(checked) => {
                 self.plan(checked.phase.as_str(), &checked.agents);
-                let told: Vec<&str> = checked.message.iter().chain(&checked.gaps).map(String::as_str).collect();
-                let detail = Some(told.join("; ")).filter(|told| !told.is_empty());
+                let lines: Vec<&str> = checked.message.iter().chain(&checked.gaps).map(String::as_str).collect();
+                let detail = Some(lines.join("; ")).filter(|lines| !lines.is_empty());
                 (&checked.phase, checked.iteration, checked.action.map_or(DryRunOutcome::Whole, DryRunOutcome::Gaps), detail)
             }
             GapCheck::Waived { phase, iteration } => (phase, iteration, DryRunOutcome::CountsAsWhole, None),
@@ -174,7 +172,6 @@ impl Transcript {
         }
     }
 
-    /// What kind of work a task is.
     fn work(&self, run: &Run, key: &TaskKey) -> Option<DryRunWork> {
         let declared = run.workflow.phase(key.phase.as_str()).and_then(|phase| phase.task(key.task.as_str()));
         match declared {
@@ -189,7 +186,7 @@ impl Transcript {
         self.steps.push(Step { address: Some(address), iteration: Some(iteration), attempt: Some(attempt), ..step });
     }
 
-    /// The step of an attempt; a new one where none has started.
+    /// The step of an attempt; a new one if none has started.
     fn at(&mut self, executed: Executed<'_>, attempt: u32) -> &mut Step {
         let address = executed.address();
         let known = self.started.get(&(address.clone(), executed.iteration(), attempt)).copied();
@@ -208,7 +205,7 @@ impl Transcript {
         let asked = |step: &&Step| {
             step.kind == StepKind::AgentQuery && step.address.as_deref() == Some(&address) && step.iteration == Some(iteration)
         };
-        // Which of its questions it is.
+        // The number of this query.
         let attempt = Some(self.steps.iter().filter(asked).count() as u32 + 1);
         self.steps.push(Step { address: Some(address), iteration: Some(iteration), attempt, ..of(StepKind::AgentQuery, phase) });
     }
@@ -238,12 +235,12 @@ impl Transcript {
     fn answer(&mut self, answer: &Answer<'_>, given: bool) {
         let Some(at) = self.ids.iter().position(|(known, _)| known == answer.hold) else { return };
         let Some(choice) = self.ids[at].1.iter().find(|choice| choice.id == *answer.option) else { return };
-        let (option, action) = (choice.label.clone(), choice.action.word());
+        let (option, action) = (choice.label.clone(), choice.action.as_str());
         let feedback = answer.feedback.map(str::to_owned);
         self.holds[at].answer = Some(DryRunAnswer { option, action, feedback, given });
     }
 
-    /// Puts what would have been done to the steps that would have done it.
+    /// Adds the calls to stubs to their steps.
     pub(super) fn fill(&mut self, stub_calls: Vec<(Position, StubCall)>, in_words: &BTreeMap<String, String>) {
         for (at, stub_call) in stub_calls {
             let stub_call = match (stub_call, in_words.get(&at.address)) {
@@ -270,13 +267,14 @@ impl Transcript {
             match stub_call {
                 StubCall::Command { command, shell } => (step.command, step.shell) = (Some(command), Some(shell)),
                 StubCall::Prompt { agent, prompt } => (step.agent, step.prompt) = (agent, Some(prompt)),
-                StubCall::Script => step.detail = step.detail.take().or(Some("not evaluated: a stub stands in for it".into())),
+                StubCall::Script => step.detail = step.detail.take().or(Some("not evaluated: it has a stub".into())),
             }
         }
     }
 }
 
-/// What checks that Lockgate wrote itself look for, as the plan says it, by address. Their shell code would tell nobody anything.
+/// Descriptions of checks that Lockgate generated itself, in the words of the plan, by address. Their shell code would be
+/// meaningless to people.
 pub(super) fn in_words(run: &Run) -> BTreeMap<String, String> {
     let mut words = BTreeMap::new();
     for phase in run.workflow.phases.iter().filter(|_| !run.workflow.plans.is_empty()) {
@@ -295,7 +293,7 @@ fn of(kind: StepKind, phase: &lockgate_engine::id::PhaseId) -> Step {
     Step { kind, phase: Some(phase.to_string()), ..Step::default() }
 }
 
-/// What a hold is called in answers and messages.
+/// The name of a hold in answers and messages.
 pub(super) fn name(hold: &Hold) -> String {
     let addresses = hold.scope.addresses();
     addresses.first().cloned().or_else(|| hold.scope.phase().map(ToString::to_string)).unwrap_or_else(|| "the run".to_owned())

@@ -1,29 +1,29 @@
-//! What changed between two moments at which files were looked at, for people.
+//! Describes what changed between two observations of files, for people.
 
 use super::listing::{mode_change, parse};
 use super::preview::text_of;
 use super::size::format_size;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{PresentedFile, Seen, SymbolicLink};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How many lines of difference are given for one file, and for all together: they become part of the run's history.
+/// How many lines of difference are shown per file and in total: they become part of the run's history.
 const LINES_OF_A_FILE: usize = 200;
 const LINES_IN_ALL: usize = 2_000;
 
-/// How many characters of one line are given: a line of a generated file can be the whole file.
+/// How many characters of a line are shown: a line of a generated file can be the whole file.
 const CHARACTERS_OF_A_LINE: usize = 500;
 
-/// How long to look for the shortest difference; after that a longer one is as good.
+/// How long to search for the shortest difference; after that a longer one will do.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// Finds a kept value by its digest.
+/// Looks up a stored value by its digest.
 type Value<'a> = &'a dyn Fn(&Digest) -> Option<Vec<u8>>;
 
-/// The differences between what was shown and what is there now, one text for each file that changed.
+/// The differences between what was shown and what exists now, one text per changed file.
 pub fn diff(before: &[PresentedFile], after: &[PresentedFile], value: &dyn Fn(&Digest) -> Option<Vec<u8>>) -> Vec<String> {
     let now: BTreeMap<&str, &PresentedFile> = after.iter().map(|file| (file.path.as_str(), file)).collect();
     let known: BTreeSet<&str> = before.iter().map(|file| file.path.as_str()).collect();
@@ -68,7 +68,7 @@ fn content_or_kind(old: &PresentedFile, new: &PresentedFile, value: Value<'_>) -
         (Seen::Directory { digest: was, .. }, Seen::Directory { digest: is, .. }) => {
             (was != is).then(|| match (value(was), value(is)) {
                 (Some(was), Some(is)) => listing_difference(path, &String::from_utf8_lossy(&was), &String::from_utf8_lossy(&is)),
-                _ => format!("{path}/ changed (which files is not known: {})", not_kept(old, new)),
+                _ => format!("{path}/ changed (it is not known which files: {})", not_kept(old, new)),
             })
         }
         (Seen::Absent, is) => Some(format!("{path} appeared: {}", words(is))),
@@ -95,13 +95,13 @@ fn mode_difference(old: &PresentedFile, new: &PresentedFile) -> Option<String> {
 fn link_differences(old: &PresentedFile, new: &PresentedFile) -> Vec<String> {
     let target = |links: &[SymbolicLink], path: &str| links.iter().find(|link| link.path == path).map(|link| link.target.clone());
     let paths: BTreeSet<&str> = old.links.iter().chain(&new.links).map(|link| link.path.as_str()).collect();
-    let told = |path: &str| match (target(&old.links, path), target(&new.links, path)) {
-        (Some(was), Some(is)) if was != is => Some(format!("{path} is a symbolic link to {is} now, and led to {was}")),
-        (Some(was), None) => Some(format!("{path} is not a symbolic link any more; it led to {was}")),
-        (None, Some(is)) => Some(format!("{path} is a symbolic link to {is} now, and was none")),
+    let difference = |path: &str| match (target(&old.links, path), target(&new.links, path)) {
+        (Some(was), Some(is)) if was != is => Some(format!("{path} is now a symbolic link to {is}; it led to {was}")),
+        (Some(was), None) => Some(format!("{path} is no longer a symbolic link; it led to {was}")),
+        (None, Some(is)) => Some(format!("{path} is now a symbolic link to {is}; it was not one before")),
         (Some(_), Some(_)) | (None, None) => None,
     };
-    paths.into_iter().filter_map(told).collect()
+    paths.into_iter().filter_map(difference).collect()
 }
 
 fn content_difference(
@@ -142,7 +142,7 @@ fn listing_difference(path: &str, was: &str, is: &str) -> String {
     capped(lines, "more change")
 }
 
-/// At most so many lines, and how many are missing.
+/// Truncates lines, with a note on how many are missing.
 fn capped(mut lines: Vec<String>, what: &str) -> String {
     // The first line is the heading.
     if lines.len() - 1 > LINES_OF_A_FILE {
@@ -153,7 +153,7 @@ fn capped(mut lines: Vec<String>, what: &str) -> String {
     lines.join("\n")
 }
 
-/// The beginning of a line, and how much is missing.
+/// The beginning of a line, with a note on how much is missing.
 pub fn shortened(line: &str, most: usize) -> String {
     match line.char_indices().nth(most) {
         None => line.to_owned(),
@@ -166,13 +166,12 @@ fn not_kept(old: &PresentedFile, new: &PresentedFile) -> String {
     reason.map_or_else(|| "its content was not kept".to_owned(), |reason| format!("its content is not kept, {reason}"))
 }
 
-/// What was found, in a few words.
 fn words(seen: &Seen) -> String {
     match seen {
-        Seen::Absent => "not there".to_owned(),
+        Seen::Absent => "missing".to_owned(),
         Seen::File { bytes, .. } => format!("a file of {}", format_size(*bytes)),
         Seen::Directory { files, .. } => {
-            format!("a folder with {}", counted(*files, "file"))
+            format!("a directory with {}", counted(*files, "file"))
         }
         Seen::Unreadable(why) => format!("unreadable ({why})"),
     }

@@ -1,4 +1,5 @@
-//! The text that a folder's digest is of: one line for each thing below it, sorted, with the digest of every file.
+//! The text that the digest of a directory is computed from: one sorted line per entry below it, with the digest of every
+//! file.
 //!
 //! ```text
 //! lockgate listing 2
@@ -8,8 +9,8 @@
 //! repository 77c0… vendor/lib/.git
 //! ```
 //!
-//! The path stands last and runs to the end of the line; line breaks, control characters and backslashes in names are
-//! escaped, so that no name can pass for another line.
+//! The path comes last and runs to the end of the line; line breaks, control characters and backslashes in names are escaped,
+//! so that no name can imitate another line.
 
 use super::error::{FileError, Reason};
 use super::lookup::{open_file, read, special};
@@ -25,20 +26,19 @@ use std::path::{Path, PathBuf};
 
 const HEADER: &str = "lockgate listing 2";
 
-/// The state of a project, which changes while it is worked in; it is named in a listing, and what is in it is not.
+/// The state directory of a project, which changes during the work; a listing names it but not its contents.
 const STATE: &str = ".lockgate";
 
-/// What git keeps of a repository: a folder, or a file that names one.
+/// The git directory of a repository, or a file that names one.
 const GIT: &str = ".git";
 
-/// Something below a folder.
 pub(super) struct ListedEntry {
     pub(super) path: PathBuf,
     pub(super) kind: FileType,
     mode: u32,
 }
 
-/// Everything below a folder, sorted, following no links; or why that is too much.
+/// Everything below a directory, sorted, without following links; fails if there is too much.
 pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Result<Vec<ListedEntry>, FileError> {
     let mut found = Vec::new();
     let mut waiting = vec![PathBuf::new()];
@@ -46,7 +46,7 @@ pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Re
         let entries = if folder.as_os_str().is_empty() { base.entries() } else { base.read_dir(&folder) };
         let entries = match entries {
             Ok(entries) => entries,
-            // It went away, or became something else, while we looked.
+            // It disappeared or was replaced during the scan.
             Err(error) if gone(&error) => continue,
             Err(error) => return Err(unreadable(&folder, &error)),
         };
@@ -71,24 +71,23 @@ pub(super) fn walk(base: &Dir, most: usize, enter: &dyn Fn(&Path) -> bool) -> Re
     Ok(found)
 }
 
-/// A folder's listing and how many files it names.
+/// The listing of a directory and its number of files.
 pub(super) struct Listing {
     pub(super) text: String,
     pub(super) files: u64,
 }
 
-/// How much of a folder is listed.
 #[derive(Clone, Copy)]
 pub(super) struct ListingLimits {
     pub(super) things: usize,
     pub(super) bytes: u64,
 }
 
-/// Finds the folder that a file `.git` names, from where that file is.
+/// Opens the directory that a `.git` file names, relative to that file.
 pub(super) type Linked<'a> = &'a dyn Fn(&Path, &str) -> Option<Dir>;
 
-/// Lists a folder; or says why it cannot be listed whole. Of the working folder of a run (`is_own`), what git keeps at its top is left
-/// out: it changes with every commit of a task.
+/// Lists a directory, or says why it cannot be listed completely. For the working directory of a run (`is_own`), its
+/// top-level `.git` is left out, because it changes with every commit of a task.
 pub(super) fn list(base: &Dir, most: ListingLimits, is_own: bool, linked: Linked<'_>) -> Result<Listing, FileError> {
     let is_left_out = |path: &Path| path.file_name().is_some_and(|name| name == STATE) || (is_own && path == Path::new(GIT));
     let is_git = |path: &Path| path.file_name().is_some_and(|name| name == GIT) && !is_left_out(path);
@@ -110,7 +109,7 @@ pub(super) fn list(base: &Dir, most: ListingLimits, is_own: bool, linked: Linked
     Ok(listing)
 }
 
-/// What a listing says of one thing; nothing where it went away meanwhile.
+/// The line for one entry; `None` if it disappeared meanwhile.
 pub(super) fn line(base: &Dir, below: &ListedEntry, most: u64, left: &mut u64) -> Result<Option<String>, FileError> {
     let ListedEntry { path, kind, mode } = below;
     if kind.is_dir() {
@@ -137,7 +136,7 @@ pub(super) fn line(base: &Dir, below: &ListedEntry, most: u64, left: &mut u64) -
     }
 }
 
-/// The permissions of something, with the bits that let a program run as its owner.
+/// The permission bits, including setuid and setgid.
 pub(super) fn mode(metadata: &cap_std::fs::Metadata) -> u32 {
     metadata.permissions().mode() & 0o7777
 }
@@ -145,7 +144,7 @@ pub(super) fn mode(metadata: &cap_std::fs::Metadata) -> u32 {
 fn digest(base: &Dir, path: &Path, most: u64) -> io::Result<Option<(Digest, u64)>> {
     match open_file(base, path, OFlags::NOFOLLOW)? {
         Ok(mut file) => Ok(read(&mut file, 0, most)?.map(|contents| (contents.digest, contents.bytes))),
-        Err(_) => Err(io::Error::other("it changed while it was read")),
+        Err(_) => Err(io::Error::other("it changed while it was being read")),
     }
 }
 
@@ -153,17 +152,15 @@ fn gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// The error for something below a directory that cannot be read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> FileError {
     FileError::UnreadableBelow { path: path.to_path_buf(), reason: Reason::from(error) }
 }
 
-/// What something below a directory is called in messages.
 pub(super) fn named(path: &Path) -> String {
-    if path.as_os_str().is_empty() { "what is".to_owned() } else { format!("\"{}\"", escaped(path)) }
+    if path.as_os_str().is_empty() { "its content".to_owned() } else { format!("\"{}\"", escaped(path)) }
 }
 
-/// A path on one line, different for every different path.
+/// A path on one line, unique for every path.
 pub(super) fn escaped(path: &Path) -> String {
     let mut text = String::new();
     for chunk in path.as_os_str().as_bytes().utf8_chunks() {
@@ -183,7 +180,6 @@ pub(super) fn escaped(path: &Path) -> String {
     text
 }
 
-/// One line of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     File { mode: &'a str, bytes: u64, digest: &'a str },
@@ -194,7 +190,7 @@ pub(super) enum Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line: what is there, and the path. Nothing where it cannot be read.
+    /// Parses a line into its entry and path; `None` if it is invalid.
     fn read(line: &'a str) -> Option<(&'a str, Self)> {
         let words = match line.split(' ').next()? {
             "file" => 4,
@@ -213,19 +209,19 @@ impl<'a> Line<'a> {
         Some((&line[end + 1..], read))
     }
 
-    /// It in a few words.
+    /// A short description.
     pub(super) fn words(&self) -> String {
         match self {
             Self::File { bytes, .. } => format_size(*bytes),
-            Self::Folder { .. } => "a folder".to_owned(),
+            Self::Folder { .. } => "a directory".to_owned(),
             Self::Link { target } => format!("a link to {}", target.replace("\\x20", " ")),
             Self::Repository { .. } => "a git repository".to_owned(),
-            Self::Other("left-out") => "a folder that is left out".to_owned(),
+            Self::Other("left-out") => "an omitted directory".to_owned(),
             Self::Other(what) => what.replace('-', " "),
         }
     }
 
-    /// What became of it, in a few words.
+    /// A short description of what changed.
     pub(super) fn change(&self, now: &Self) -> String {
         match (self, now) {
             (Self::File { mode: was, bytes: old, digest: before }, Self::File { mode: is, bytes: new, digest: after }) => {
@@ -249,12 +245,11 @@ impl<'a> Line<'a> {
     }
 }
 
-/// How a change of permissions is told.
 pub(super) fn mode_change(was: &str, is: &str) -> String {
     format!("mode changed from {was} to {is}")
 }
 
-/// Reads a listing back: what is under each path. Lines that cannot be read are left out.
+/// Parses a listing. Invalid lines are skipped.
 pub(super) fn parse(text: &str) -> BTreeMap<&str, Line<'_>> {
     text.strip_prefix(HEADER).unwrap_or(text).lines().filter_map(Line::read).collect()
 }

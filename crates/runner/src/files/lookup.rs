@@ -1,4 +1,4 @@
-//! Opens what is there, without following it out of its folder and without waiting for it.
+//! Opens files without following symlinks out of their directory and without blocking.
 
 use super::error::FileError;
 use super::listing::mode;
@@ -11,10 +11,9 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// How many symbolic links are followed on the way to one path; the system follows no more either.
+/// The maximum number of symlinks followed for one path, as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// What is under a path.
 pub(super) enum Lookup {
     Absent,
     File(File, u32),
@@ -22,7 +21,7 @@ pub(super) enum Lookup {
     Unreadable(FileError),
 }
 
-/// Looks at one path in a folder.
+/// Looks up a path in a directory.
 pub(super) fn lookup(folder: &ConfinedDir, parts: &[String]) -> Lookup {
     match &folder.dir {
         Ok(None) => Lookup::Absent,
@@ -53,8 +52,8 @@ fn lookup_in(dir: &Dir, path: &Path) -> io::Result<Lookup> {
     })
 }
 
-/// The symbolic links that are followed on the way to a path, each with where it leads. A way that leads out of the folder, or in a
-/// circle, ends there: then nothing can be opened either.
+/// The symlinks followed on the way to a path, with their targets. It stops at a link that leads out of the directory or in a
+/// cycle, which cannot be opened either.
 pub(super) fn links(folder: &ConfinedDir, parts: &[String]) -> Vec<SymbolicLink> {
     let Ok(Some(dir)) = &folder.dir else { return Vec::new() };
     let mut links = Vec::new();
@@ -78,7 +77,7 @@ pub(super) fn links(folder: &ConfinedDir, parts: &[String]) -> Vec<SymbolicLink>
     links
 }
 
-/// Opens a regular file. It was one a moment ago; where it has become a pipe since, opening must not wait for a writer.
+/// Opens a regular file. If it has become a pipe since it was checked, opening must not wait for a writer.
 pub(super) fn open_file(dir: &Dir, path: &Path, flags: OFlags) -> io::Result<Result<File, FileType>> {
     let mut options = OpenOptions::new();
     let flags = flags | OFlags::NONBLOCK;
@@ -88,7 +87,7 @@ pub(super) fn open_file(dir: &Dir, path: &Path, flags: OFlags) -> io::Result<Res
     Ok(if kind.is_file() { Ok(file) } else { Err(kind) })
 }
 
-/// What something is that is neither file nor folder.
+/// A description of something that is neither a file nor a directory.
 pub(super) fn special(kind: FileType) -> &'static str {
     if kind.is_fifo() {
         "a named pipe"
@@ -97,7 +96,7 @@ pub(super) fn special(kind: FileType) -> &'static str {
     } else if kind.is_block_device() || kind.is_char_device() {
         "a device"
     } else if kind.is_dir() {
-        "a folder"
+        "a directory"
     } else if kind.is_symlink() {
         "a symbolic link"
     } else {
@@ -105,15 +104,14 @@ pub(super) fn special(kind: FileType) -> &'static str {
     }
 }
 
-/// What was read of a file.
 pub(super) struct Contents {
     pub(super) digest: Digest,
     pub(super) bytes: u64,
-    /// The bytes, where they are few enough to be kept.
+    /// The bytes, if they are few enough to keep.
     pub(super) kept: Option<Vec<u8>>,
 }
 
-/// Reads a file once, digesting all of it and keeping up to `keep` bytes; nothing when it has more than `most`.
+/// Reads a file once, digesting all of it and keeping up to `keep` bytes; `None` if it has more than `most`.
 pub(super) fn read(file: &mut impl Read, keep: u64, most: u64) -> io::Result<Option<Contents>> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; 64 * 1024];

@@ -1,20 +1,20 @@
-//! The files that a run shows, reads and leaves behind.
+//! The files that a run shows, reads and writes.
 //!
-//! Everything is opened relative to a folder that is held open, so that neither `..` nor a symbolic link leads out of it,
-//! also when the way changes between looking and opening.
+//! Everything is opened relative to an open directory handle, so that neither `..` nor a symlink leads out of it, even if the
+//! path changes between checking and opening.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `run_dirs` | which file a path means |
-//! | `lookup` | opens what is there without following it out, and without waiting for it |
-//! | `listing` | the text that a folder's digest is of |
-//! | `observe` | digests and keeps what a decision is about |
-//! | `diff` | what changed between two such moments, for people |
+//! | `run_dirs` | which file a path refers to |
+//! | `lookup` | opens files without following symlinks out and without blocking |
+//! | `listing` | the text that a directory's digest is computed from |
+//! | `observe` | digests and keeps the files that a decision is about |
+//! | `diff` | describes changes between two observations, for people |
 //! | `preview` | size and first lines, for people |
-//! | `outputs` | what a task leaves behind, and reading and writing inside the output directory |
-//! | `nested_repository` | git repositories inside of shown folders |
-//! | `error` | why a path may not be used, or what is there cannot be |
-//! | `atomic` | writing a file so that it is there whole or not at all |
+//! | `outputs` | the outputs of a task, and reading and writing in the output directory |
+//! | `nested_repository` | git repositories inside shown directories |
+//! | `error` | why a path or the file at it cannot be used |
+//! | `atomic` | writes files atomically |
 
 mod atomic;
 mod diff;

@@ -1,6 +1,6 @@
-//! A git repository inside of a folder that is shown: an approval is bound to its commits, branches, settings and hooks.
+//! A git repository inside a shown directory: an approval is bound to its commits, branches, settings and hooks.
 //!
-//! Git rewrites some files when a repository is only looked at, and objects are named by their content, so these are left out.
+//! Git rewrites some files when a repository is merely read, and objects are named by their content, so these are left out.
 
 use super::error::FileError;
 use super::listing::{Linked, ListedEntry, ListingLimits, escaped, line, unreadable, walk};
@@ -12,16 +12,16 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Component, Path};
 
-/// How long a file `.git` may be that names a folder.
+/// The maximum size of a `.git` file that names a directory.
 const LINK_BYTES: u64 = 4096;
 
-/// Folders of a repository whose content follows from what is looked at, or says what was done in it before.
+/// Directories of a repository whose content follows from the rest, or only records its past.
 const LEFT_OUT_FOLDERS: [&str; 4] = ["objects", "logs", "lfs", "rr-cache"];
 
-/// Files that git rewrites while a repository is looked at or worked in.
+/// Files that git rewrites while a repository is read or worked in.
 const LEFT_OUT_FILES: [&str; 7] = ["index", "ORIG_HEAD", "FETCH_HEAD", "COMMIT_EDITMSG", "MERGE_MSG", "gc.log", "gc.pid"];
 
-/// The digest of a repository, by its folder `.git` or by a file that names such a folder; nothing where it is neither.
+/// The digest of a repository, by its `.git` directory or a file that names one; `None` if it is neither.
 pub(super) fn digest(
     base: &Dir,
     git: &ListedEntry,
@@ -40,12 +40,12 @@ pub(super) fn digest(
     };
     let Some(dir) = dir else { return Ok(None) };
     let mut left = most.bytes;
-    // A file that names a folder is part of what was seen.
+    // A file that names a directory is part of what was seen.
     let mut text = match git.kind.is_file() {
         true => line(base, git, most.bytes, &mut left)?.unwrap_or_default(),
         false => String::new(),
     };
-    // Without a HEAD, git takes it for no repository, and everything in it counts whatever its name is.
+    // Without a HEAD, git does not treat it as a repository, so everything in it counts.
     let is_repository = dir.is_file("HEAD");
     let omitted = |path: &Path| is_repository && is_left_out(path);
     for below in walk(&dir, most.things, &|path| !omitted(path))? {
@@ -59,7 +59,7 @@ pub(super) fn digest(
     Ok(Some(Digest::of(text.as_bytes())))
 }
 
-/// The folder that a file `.git` names.
+/// The directory that a `.git` file names.
 fn named_folder(base: &Dir, path: &Path) -> Option<String> {
     let file = open_file(base, path, OFlags::NOFOLLOW).ok()?.ok()?;
     let mut text = String::new();
@@ -74,7 +74,7 @@ fn is_left_out(path: &Path) -> bool {
     });
     let is = |names: &[&str], part: &OsStr| names.iter().any(|name| part == *name);
     while let Some(part) = parts.next() {
-        // Below these, names are those of branches, hooks and exclusions, and mean nothing else.
+        // Below these, names belong to branches, hooks and exclusions.
         if is(&["refs", "hooks", "info"], part) {
             return false;
         }

@@ -1,4 +1,4 @@
-//! Digests what a decision is about, and keeps its bytes, so that an approval is bound to what was seen.
+//! Digests the files that a decision is about and keeps their bytes, so that an approval is bound to what was seen.
 
 use super::error::{FileError, PathError, Reason};
 use super::listing::{Listing, ListingLimits, list};
@@ -11,19 +11,19 @@ use lockgate_engine::hold::{PresentedFile, Seen};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Whether these bytes hold a secret, so that they must not be kept.
+/// Whether these bytes contain a secret and must not be kept.
 pub type ContainsSecret<'a> = &'a dyn Fn(&[u8]) -> bool;
 
-/// How much is looked at. What lies beyond is [`Seen::Unreadable`], with the reason: an approval is not bound to it.
+/// Limits for observed files. A file beyond them is [`Seen::Unreadable`], with the reason, and an approval is not bound to
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObserveLimits {
-    /// The largest file whose bytes are kept; of a larger one only the digest is.
+    /// The largest file whose bytes are kept; for a larger one only the digest is.
     pub kept_bytes: u64,
-    /// The largest file that is digested.
     pub file_bytes: u64,
-    /// How many files and folders may be below a folder.
+    /// The maximum number of entries below a directory.
     pub dir_entries: usize,
-    /// How many bytes the files below a folder may have together.
+    /// The maximum total size of the files below a directory.
     pub dir_bytes: u64,
 }
 
@@ -33,18 +33,17 @@ impl Default for ObserveLimits {
     }
 }
 
-/// What was found under some paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// In the order of the paths; a path that is there both in the output directory and under the root gives two files,
-    /// and the same file twice is there once.
+    /// In the order of the paths. A path that exists both in the output directory and under the root gives two files;
+    /// duplicates are listed once.
     pub files: Vec<PresentedFile>,
-    /// The bytes to keep, by digest: of each file, and of each folder its listing.
+    /// The bytes to keep, by digest: the content of each file, and the listing of each directory.
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
-/// Looks at the files that paths in `show_files` mean: in the output directory, under the root, or in both places. Found
-/// ones are named by where they lie; of absent ones the path stays as it was written.
+/// Observes the files that paths in `show_files` refer to: in the output directory, under the root, or both. Existing files
+/// are named by their location; missing ones keep the path as written.
 pub fn observe(run_dirs: &RunDirs, paths: &[String], caps: &ObserveLimits, contains_secret: ContainsSecret<'_>) -> Observed {
     if paths.is_empty() {
         return Observed::default();
@@ -58,8 +57,7 @@ pub fn observe(run_dirs: &RunDirs, paths: &[String], caps: &ObserveLimits, conta
     looking.observed
 }
 
-/// Looks again at files that were shown: exactly where each was found; where nothing was, wherever something may have
-/// appeared.
+/// Observes files again that were shown: each exactly where it was found, and a missing one wherever it may have appeared.
 pub fn reobserve(
     run_dirs: &RunDirs,
     before: &[PresentedFile],
@@ -72,10 +70,10 @@ pub fn reobserve(
     for file in before {
         let candidates = match file.seen {
             Seen::File { .. } | Seen::Directory { .. } | Seen::Unreadable(_) => opened.exact(&file.path).map(|exact| vec![exact]),
-            // The other of two places is looked at for itself where something was found there.
+            // If something was found at the other location, that is observed on its own.
             Seen::Absent => opened.shown(&file.path).map(|mut candidates| {
                 candidates.retain(|(side, parts)| {
-                    let shown = opened.folder(*side).shown(parts);
+                    let shown = opened.dir(*side).shown(parts);
                     shown == file.path || !listed.contains(shown.as_str())
                 });
                 candidates
@@ -100,7 +98,7 @@ impl<'a> Observer<'a> {
         Self { opened, caps, contains_secret, named: BTreeSet::new(), kept: BTreeSet::new(), observed: Observed::default() }
     }
 
-    /// Adds all of the candidates that are there.
+    /// Adds all candidates that exist.
     fn at(&mut self, path: &str, candidates: Result<Vec<(Side, Vec<String>)>, PathError>) {
         let candidates = match candidates {
             Ok(candidates) => candidates,
@@ -108,9 +106,9 @@ impl<'a> Observer<'a> {
         };
         let mut found = false;
         for (side, parts) in &candidates {
-            let folder = self.opened.folder(*side);
+            let folder = self.opened.dir(*side);
             let shown = folder.shown(parts);
-            // It was named before, or the output directory is the root.
+            // It was already added, or the output directory is the root.
             if self.named.contains(&shown) {
                 found = true;
                 continue;
@@ -141,9 +139,9 @@ impl<'a> Observer<'a> {
         if found {
             return;
         }
-        // A path that may mean two places keeps meaning both until something is there.
+        // A path that may refer to two locations keeps referring to both until one of them exists.
         let absent = match candidates.as_slice() {
-            [(side, parts)] => self.opened.folder(*side).shown(parts),
+            [(side, parts)] => self.opened.dir(*side).shown(parts),
             _ => path.to_owned(),
         };
         self.add(PresentedFile::new(&absent, Seen::Absent));
@@ -157,16 +155,16 @@ impl<'a> Observer<'a> {
 
     fn list(&self, dir: &Dir, shown: &str) -> Result<Listing, FileError> {
         let most = ListingLimits { things: self.caps.dir_entries, bytes: self.caps.dir_bytes };
-        // A task commits in the worktree of its run as it does in the root.
+        // A task commits in its run's worktree as it does in the root.
         let is_own = shown == "." || Path::new(shown).starts_with(".lockgate/worktrees");
         let linked = |git: &Path, target: &str| {
-            let beside = Path::new(shown).join(git.parent().unwrap_or(Path::new("")));
-            if is_own && git.parent() == Some(Path::new("")) { None } else { self.opened.dir_under_root(&beside.join(target)) }
+            let dir = Path::new(shown).join(git.parent().unwrap_or(Path::new("")));
+            if is_own && git.parent() == Some(Path::new("")) { None } else { self.opened.dir_under_root(&dir.join(target)) }
         };
         list(dir, most, is_own, &linked)
     }
 
-    /// Keeps bytes, or says why not.
+    /// Keeps bytes, or returns why not.
     fn keep(&mut self, digest: Digest, bytes: Option<Vec<u8>>) -> Option<String> {
         let Some(bytes) = bytes else {
             return Some(format!("larger than {}", format_size(self.caps.kept_bytes)));

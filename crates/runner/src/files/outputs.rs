@@ -1,4 +1,4 @@
-//! What a task leaves behind, and reading and writing inside the output directory.
+//! The outputs of a task, and reading and writing in the output directory.
 
 use super::atomic::{sync_dir, write_in};
 use super::error::{FileError, Reason, Refused};
@@ -14,39 +14,33 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// How many files and folders may be below a folder that is declared as an output: each file is named in the history.
+/// The maximum number of entries below a declared output directory: each file is named in the history.
 const MAX_ENTRIES: usize = 2_000;
 
-/// What a task left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outputs {
-    /// The files, in the order in which they were declared.
+    /// In the order in which they were declared.
     pub files: Vec<OutputFile>,
-    /// The bytes of those that are stored, by digest.
+    /// The bytes of stored files, by digest.
     pub values: Vec<(Digest, Vec<u8>)>,
 }
 
-/// A declared output that is not there as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingOutput {
-    /// The path as it was declared.
     pub path: String,
-    /// What is wrong.
     pub reason: FileError,
 }
 
-/// All declared outputs that are not there as they should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingOutputs {
-    /// Each of them.
     pub missing: Vec<MissingOutput>,
-    /// Where they were looked for.
+    /// Where they were searched for.
     pub looked_in: PathBuf,
 }
 
 impl fmt::Display for MissingOutputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the task did not leave its declared outputs in {}", self.looked_in.display())?;
+        write!(f, "the task did not write its declared outputs to {}", self.looked_in.display())?;
         for MissingOutput { path, reason } in &self.missing {
             write!(f, "\n  {path:?}: {reason}")?;
         }
@@ -56,8 +50,8 @@ impl fmt::Display for MissingOutputs {
 
 impl std::error::Error for MissingOutputs {}
 
-/// Makes the declared outputs durable and digests them. Bytes are kept while they fit into `keep_limit` together, and never
-/// those that contain a secret. A folder means all regular files below it.
+/// Makes the declared outputs durable and digests them. Bytes are kept while their total fits into `keep_limit`, and never if
+/// they contain a secret. A directory stands for all regular files below it.
 pub fn collect_outputs(
     run_dirs: &RunDirs,
     declared: &[String],
@@ -65,7 +59,7 @@ pub fn collect_outputs(
     contains_secret: ContainsSecret<'_>,
 ) -> Result<Outputs, MissingOutputs> {
     let opened = run_dirs.open();
-    let folder = opened.folder(Side::Output);
+    let folder = opened.dir(Side::Output);
     let mut collecting = Collecting::new(keep_limit, contains_secret);
     let mut missing = Vec::new();
     for path in declared {
@@ -73,7 +67,7 @@ pub fn collect_outputs(
             Lookup::Absent => Err(opened.absent(&parts)),
             Lookup::Unreadable(why) => Err(why),
             Lookup::File(file, _) => collecting.file(&joined(&parts), file),
-            Lookup::Directory(dir, _) => collecting.folder(&parts.iter().collect::<PathBuf>(), &dir),
+            Lookup::Directory(dir, _) => collecting.directory(&parts.iter().collect::<PathBuf>(), &dir),
         });
         if let Err(reason) = collected {
             missing.push(MissingOutput { path: path.clone(), reason });
@@ -109,7 +103,7 @@ impl<'a> Collecting<'a> {
         }
     }
 
-    fn folder(&mut self, path: &Path, dir: &Dir) -> Result<(), FileError> {
+    fn directory(&mut self, path: &Path, dir: &Dir) -> Result<(), FileError> {
         let mut files = 0;
         for below in walk(dir, MAX_ENTRIES, &|_| true)? {
             if !below.kind.is_file() {
@@ -151,7 +145,7 @@ impl<'a> Collecting<'a> {
         Ok(())
     }
 
-    /// Makes the names of the files durable, up to the output directory and from there to the root.
+    /// Syncs the directories of the files, up to the output directory and from there to the root.
     fn sync_dirs(&self, output: &Dir, opened: &Opened<'_>) -> Result<(), FileError> {
         if self.folders.is_empty() {
             return Ok(());
@@ -166,14 +160,14 @@ impl<'a> Collecting<'a> {
     }
 }
 
-/// Reads a file inside the output directory, up to `most` bytes; nothing when it is not there.
+/// Reads a file in the output directory, up to `most` bytes; `None` if it does not exist.
 pub fn read_output(run_dirs: &RunDirs, path: &str, most: u64) -> Result<Option<Vec<u8>>, Refused> {
     let opened = run_dirs.open();
     let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
-    match lookup(opened.folder(Side::Output), &parts) {
+    match lookup(opened.dir(Side::Output), &parts) {
         Lookup::Absent => Ok(None),
         Lookup::Unreadable(why) => Err(Refused::new(path, why)),
-        Lookup::Directory(_, _) => Err(Refused::new(path, FileError::NotAFile("a folder"))),
+        Lookup::Directory(_, _) => Err(Refused::new(path, FileError::NotAFile("a directory"))),
         Lookup::File(mut file, _) => match read(&mut file, most, most) {
             Ok(Some(contents)) => Ok(contents.kept),
             Ok(None) => Err(Refused::new(path, FileError::TooLarge { most })),
@@ -182,13 +176,13 @@ pub fn read_output(run_dirs: &RunDirs, path: &str, most: u64) -> Result<Option<V
     }
 }
 
-/// Where a file inside the output directory lies, in full.
+/// The full path of a file in the output directory.
 pub fn resolve_output_path(run_dirs: &RunDirs, path: &str) -> Result<PathBuf, Refused> {
     let parts = run_dirs.open().output(path).map_err(|why| Refused::new(path, why))?;
     Ok(run_dirs.output_path().join(joined(&parts)))
 }
 
-/// Makes the folders that a file inside the output directory needs. No link leads out of it.
+/// Creates the parent directories of a file in the output directory. No symlink may lead out of it.
 pub fn create_output_parents(run_dirs: &RunDirs, path: &str) -> Result<(), Refused> {
     let refused = |why: FileError| Refused::new(path, why);
     let base = run_dirs.create_output_dir().map_err(refused)?;
@@ -200,19 +194,19 @@ pub fn create_output_parents(run_dirs: &RunDirs, path: &str) -> Result<(), Refus
     base.create_dir_all(joined(&parts)).map_err(|error| refused(FileError::DirectoryNotCreated(Reason::from(&error))))
 }
 
-/// Whether a file or folder is inside the output directory.
+/// Whether a file or directory exists in the output directory.
 pub fn output_exists(run_dirs: &RunDirs, path: &str) -> Result<bool, Refused> {
     let opened = run_dirs.open();
     let parts = opened.output(path).map_err(|why| Refused::new(path, why))?;
-    match lookup(opened.folder(Side::Output), &parts) {
+    match lookup(opened.dir(Side::Output), &parts) {
         Lookup::Absent => Ok(false),
         Lookup::File(_, _) | Lookup::Directory(_, _) => Ok(true),
         Lookup::Unreadable(why) => Err(Refused::new(path, why)),
     }
 }
 
-/// Writes a file inside the output directory, whole or not at all, making the folders that it needs. Gives the path inside
-/// the output directory.
+/// Atomically writes a file in the output directory, creating its parent directories. Returns its path inside the output
+/// directory.
 pub fn write_output(run_dirs: &RunDirs, path: &str, bytes: &[u8]) -> Result<String, Refused> {
     let refused = |why: FileError| Refused::new(path, why);
     let base = run_dirs.create_output_dir().map_err(refused)?;
@@ -226,7 +220,7 @@ pub fn write_output(run_dirs: &RunDirs, path: &str, bytes: &[u8]) -> Result<Stri
     }
     let folder = base.open_dir(&folder).map_err(failed)?;
     if folder.symlink_metadata(&name).is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(refused(FileError::NotAFile("a folder")));
+        return Err(refused(FileError::NotAFile("a directory")));
     }
     write_in(&folder, Path::new(&name), bytes).map_err(failed)?;
     Ok(inside)

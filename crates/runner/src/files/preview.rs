@@ -4,29 +4,28 @@ use super::diff::shortened;
 use super::listing::{Line, parse};
 use super::size::format_size;
 use lockgate_engine::hold::{PresentedFile, Seen};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 
-/// How many characters of one line are shown.
 const CHARACTERS_OF_A_LINE: usize = 200;
 
-/// What to show of a file. Control characters are as they were: whoever prints it neutralises them.
+/// A preview of a file. Control characters are kept; the printer must sanitize them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// What it is and how large, in a few words.
+    /// A short description of its type and size.
     pub size: String,
-    /// Its first lines; of a folder, the first files in it.
+    /// Its first lines; for a directory, its first files.
     pub lines: Vec<String>,
-    /// How many lines there are beyond these.
+    /// The number of further lines.
     pub more: usize,
 }
 
-/// What to show of a file, from its kept bytes (of a folder: its listing).
+/// A preview of a file from its kept bytes (for a directory, its listing).
 pub fn preview(file: &PresentedFile, bytes: Option<&[u8]>, lines: usize) -> Preview {
     let bare = |size: String| Preview { size, lines: Vec::new(), more: 0 };
     let not_kept = file.not_kept.as_deref().unwrap_or("its content was not kept");
     let format_size = |bytes: u64| format!("{}{}", format_size(bytes), extra_facts(file));
     match &file.seen {
-        Seen::Absent => bare("not there".to_owned()),
+        Seen::Absent => bare("missing".to_owned()),
         Seen::Unreadable(why) => bare(format!("cannot be shown, and is not bound to the answer: {why}")),
         Seen::File { bytes: size, .. } => match bytes.map(text_of) {
             None => bare(format!("{}, not shown: {not_kept}", format_size(*size))),
@@ -35,7 +34,7 @@ pub fn preview(file: &PresentedFile, bytes: Option<&[u8]>, lines: usize) -> Prev
         },
         Seen::Directory { files, .. } => {
             let count = counted(*files, "file");
-            let size = format!("folder with {count}{}", extra_facts(file));
+            let size = format!("directory with {count}{}", extra_facts(file));
             match bytes.and_then(text_of) {
                 None => bare(format!("{size}, not shown: {not_kept}")),
                 Some(listing) => {
@@ -47,7 +46,7 @@ pub fn preview(file: &PresentedFile, bytes: Option<&[u8]>, lines: usize) -> Prev
     }
 }
 
-/// What is seen neither in the content nor in the size: that a file is a program, and which links lead to it.
+/// Facts that neither the content nor the size shows: whether a file is executable, and which symlinks lead to it.
 fn extra_facts(file: &PresentedFile) -> String {
     let mut words = String::new();
     if let Seen::File { mode, .. } = file.seen {
@@ -65,7 +64,7 @@ fn first(size: String, mut all: impl Iterator<Item = String>, most: usize) -> Pr
     Preview { size, lines, more: all.count() }
 }
 
-/// Bytes as text, where they are text.
+/// Bytes as text, unless they are binary.
 pub(super) fn text_of(bytes: &[u8]) -> Option<&str> {
     if bytes.contains(&0) {
         return None;

@@ -1,4 +1,4 @@
-//! Which files a path means: inside the output directory, under the root, or both.
+//! Which files a path refers to: in the output directory, under the root, or both.
 
 use super::error::{FileError, PathError, Reason};
 use cap_std::ambient_authority;
@@ -6,27 +6,25 @@ use cap_std::fs::Dir;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Where the files of a run may lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDirs {
-    /// The project's folder.
     pub root: PathBuf,
-    /// Where outputs go: absolute, or relative to the root.
+    /// The output directory: absolute, or relative to the root.
     pub output_dir: PathBuf,
-    /// What the run is about; as the first part of a path it means the output directory itself.
+    /// The feature; as the first component of a path it refers to the output directory itself.
     pub feature: Option<String>,
 }
 
-/// One of the two folders, held open.
+/// One of the two directories, open.
 pub(super) struct ConfinedDir {
-    /// Nothing when the folder is not there (yet), which makes everything in it absent; or why it cannot be used.
+    /// `None` if the directory does not exist (yet), so that everything in it is absent; or why it cannot be used.
     pub(super) dir: Result<Option<Dir>, FileError>,
-    /// What stands before a path in it so that it is relative to the root, or absolute when it lies outside.
+    /// The prefix that makes a path in it relative to the root, or absolute if it is outside.
     prefix: String,
 }
 
 impl ConfinedDir {
-    /// The name of something in this folder, as people would type it at the root.
+    /// The path of something in this directory, relative to the root.
     pub(super) fn shown(&self, parts: &[String]) -> String {
         let inside = parts.join("/");
         match (self.prefix.as_str(), inside.as_str()) {
@@ -38,30 +36,29 @@ impl ConfinedDir {
     }
 }
 
-/// Which of the two folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Output,
     Root,
 }
 
-/// Both folders, held open.
+/// Both directories, open.
 pub(super) struct Opened<'a> {
     run_dirs: &'a RunDirs,
     output: ConfinedDir,
     root: ConfinedDir,
-    /// The parts of the output directory's path under the root; nothing when it lies outside, or is the root.
+    /// The components of the output directory's path under the root; empty if it is outside, or is the root.
     output_parts: Vec<String>,
 }
 
 impl RunDirs {
-    /// The output directory's path in full.
+    /// The full path of the output directory.
     pub fn output_path(&self) -> PathBuf {
         self.root.join(&self.output_dir)
     }
 
-    /// Opens both folders, the output directory from the root where it lies under it: a task that replaces it by a link
-    /// to somewhere else finds that nobody follows.
+    /// Opens both directories, the output directory relative to the root if it is inside. If a task replaces it with a
+    /// symlink to somewhere else, the symlink is not followed.
     pub(super) fn open(&self) -> Opened<'_> {
         let root = Dir::open_ambient_dir(&self.root, ambient_authority());
         let output = self.output_path();
@@ -86,7 +83,7 @@ impl RunDirs {
         }
     }
 
-    /// The output directory, held open, made first where it is missing.
+    /// The output directory, opened, and created if it is missing.
     pub(super) fn create_output_dir(&self) -> Result<Dir, FileError> {
         let output = self.output_path();
         let failed = |error: io::Error| FileError::OutputDirNotCreated { path: output.clone(), reason: Reason::from(&error) };
@@ -108,16 +105,15 @@ impl RunDirs {
 }
 
 impl Opened<'_> {
-    /// One of the two folders.
-    pub(super) fn folder(&self, side: Side) -> &ConfinedDir {
+    pub(super) fn dir(&self, side: Side) -> &ConfinedDir {
         match side {
             Side::Output => &self.output,
             Side::Root => &self.root,
         }
     }
 
-    /// The files that a path in `show_files` may mean; all that are there are meant. A task that writes into the output
-    /// directory must not be able to put a file of its own in the place of the code that is to be approved.
+    /// The files that a path in `show_files` may refer to; all that exist are meant. A task that writes into the output
+    /// directory must not be able to replace the code that is to be approved with a file of its own.
     ///
     /// `.` is the root alone; the output directory is named by its own path, as in `{{output_dir}}`.
     pub(super) fn shown(&self, path: &str) -> Result<Vec<(Side, Vec<String>)>, PathError> {
@@ -129,7 +125,7 @@ impl Opened<'_> {
         Ok(vec![(Side::Output, self.without_feature(parts.clone())), (side, parts)])
     }
 
-    /// The one file that a path relative to the root, or an absolute one, means.
+    /// The file that a path relative to the root, or an absolute one, refers to.
     pub(super) fn exact(&self, path: &str) -> Result<(Side, Vec<String>), PathError> {
         if Path::new(path).is_absolute() {
             return self
@@ -143,7 +139,7 @@ impl Opened<'_> {
         Ok((Side::Root, parts))
     }
 
-    /// What a path means inside the output directory.
+    /// What a path refers to inside the output directory.
     pub(super) fn output(&self, path: &str) -> Result<Vec<String>, PathError> {
         if Path::new(path).is_absolute() {
             let (_, parts) =
@@ -153,14 +149,14 @@ impl Opened<'_> {
         Ok(self.without_feature(checked_parts(path)?))
     }
 
-    /// The folders between the root and the output directory, the root included, where it lies under it.
+    /// The directories from the root to the output directory, the root included, if it is inside.
     pub(super) fn above_output(&self) -> impl Iterator<Item = (&Dir, PathBuf)> {
         let root = self.root.dir.as_ref().ok().and_then(Option::as_ref);
         let above = (0..self.output_parts.len()).map(|count| joined(&self.output_parts[..count]));
         above.filter_map(move |path| root.map(|root| (root, path)))
     }
 
-    /// A folder that something under the root names, relative to the root or absolute; nothing where it is not under the root.
+    /// A directory under the root, by its relative or absolute path; `None` if it is not under the root.
     pub(super) fn dir_under_root(&self, path: &Path) -> Option<Dir> {
         let path = if path.is_absolute() { path.strip_prefix(&self.run_dirs.root).ok()? } else { path };
         let mut parts: Vec<Component<'_>> = Vec::new();
@@ -175,7 +171,7 @@ impl Opened<'_> {
         self.root.dir.as_ref().ok()?.as_ref()?.open_dir(parts.iter().collect::<PathBuf>()).ok()
     }
 
-    /// Why there is no such output: people often name one as seen from the root.
+    /// Why there is no such output: people often give a path relative to the root.
     pub(super) fn absent(&self, parts: &[String]) -> FileError {
         match parts.strip_prefix(self.output_parts.as_slice()) {
             Some(inside) if !self.output_parts.is_empty() && !inside.is_empty() => {
@@ -185,7 +181,7 @@ impl Opened<'_> {
         }
     }
 
-    /// Where an absolute path lies, in the first of these folders that holds it, by its own or by its real name.
+    /// Where an absolute path is, in the first of these directories that contains it, by its own or its canonical path.
     fn inside(&self, path: &str, folders: &[(Side, PathBuf)]) -> Option<Result<(Side, Vec<String>), PathError>> {
         folders.iter().find_map(|(side, folder)| {
             let real = folder.canonicalize().ok();
@@ -197,7 +193,7 @@ impl Opened<'_> {
         })
     }
 
-    /// Takes the feature's name off, unless the output directory has something of its own under that name.
+    /// Removes the feature's name from the path, unless the output directory has an entry of that name.
     fn without_feature(&self, parts: Vec<String>) -> Vec<String> {
         let feature = self.run_dirs.feature.as_deref().and_then(|feature| checked_parts(feature).ok()).unwrap_or_default();
         if feature.is_empty() || !parts.starts_with(&feature) {
@@ -207,7 +203,7 @@ impl Opened<'_> {
         let taken = match &self.output.dir {
             Ok(Some(dir)) => match dir.metadata(joined(&feature)) {
                 Ok(metadata) => metadata.is_dir() || rest.is_empty(),
-                // What cannot be looked at is not nothing: opening it then says what is wrong.
+                // If it cannot be checked, it counts as present: opening it then reports the error.
                 Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
             },
             Ok(None) | Err(_) => false,
@@ -224,7 +220,6 @@ fn open_output(opened: io::Result<Dir>) -> Result<Option<Dir>, FileError> {
     }
 }
 
-/// The parts of a path that somebody wrote.
 fn checked_parts(path: &str) -> Result<Vec<String>, PathError> {
     if path.trim().is_empty() {
         return Err(PathError::Empty);
@@ -251,7 +246,7 @@ fn parts_of(path: &Path) -> Result<Vec<String>, PathError> {
     Ok(parts)
 }
 
-/// The path that these parts make, `.` when there are none.
+/// The path with these components; `.` if there are none.
 pub(super) fn joined(parts: &[String]) -> PathBuf {
     if parts.is_empty() { PathBuf::from(".") } else { parts.iter().collect() }
 }

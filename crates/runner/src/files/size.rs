@@ -1,6 +1,6 @@
-//! Sizes as people read them.
+//! Human-readable sizes.
 
-/// A number of bytes as people read it: `812 B`, `1.2 kB`, `64 MB`.
+/// A size for people: `812 B`, `1.2 kB`, `64 MB`.
 pub fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {

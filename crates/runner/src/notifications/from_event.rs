@@ -1,4 +1,4 @@
-//! The one place outside the engine that knows every event that people may be told about.
+//! The only code outside the engine that knows every event that people may be notified of.
 
 use super::{AgentQuery, Answer, GapCheck, Kind, Note, PhaseEnd, Retry, RunEnd, Skip, StepOutcome, Warning};
 use crate::root::Step;
@@ -7,7 +7,7 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::event::{ConditionOutcome, Entry, Event};
 
-/// What an event becomes. Durations and labels, which take earlier events to know, are added by the reporter.
+/// The notification for an event. Durations and labels depend on earlier events and are added by the reporter.
 pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
     match &entry.event {
         Event::Created(_) => Kind::RunStarted { workflow: &run.workflow.name, feature: run.feature.as_deref() },
@@ -72,7 +72,7 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
             gate_ended(gate_step(phase, *iteration, gate), *attempt, StepOutcome::Failed(failure))
         }
         Event::GateWaived { phase, iteration, gate, reason } => {
-            // A gate that had passed before its run was imported has a reason and no actor.
+            // A gate that had passed before its run was imported has a reason but no actor.
             let by_person = reason.is_none() || entry.actor.is_some();
             let skip = Skip::Waived { reason: reason.as_deref(), by_person };
             Kind::StepSkipped { step: gate_step(phase, *iteration, gate), skip }

@@ -1,14 +1,14 @@
-//! Notifications: what happens to a run, as a small set of things that people are told.
+//! Notifications: the events of a run, reduced to a small set of things that people are informed of.
 //!
-//! Everything that reports progress reads these instead of events, so a new event changes one match, in `from_event`. The layer prints
-//! nothing and knows no terminal; `log --json` keeps carrying the events themselves.
+//! Everything that reports progress reads these instead of events, so a new event changes one match, in `from_event`. This
+//! layer prints nothing and is independent of the terminal; `log --json` still prints the events themselves.
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | this one | the notifications |
-//! | `details` | what they say: how something ended, what was answered |
-//! | `from_event` | which notification each event becomes |
-//! | `reporter` | what a notification needs from earlier events: when a step started, what an option is called |
+//! | `details` | how something ended, what was answered |
+//! | `from_event` | the notification for each event |
+//! | `reporter` | adds information from earlier events: when a step started, the label of an option |
 
 mod details;
 mod from_event;
@@ -27,19 +27,17 @@ use lockgate_engine::run::event::{AttemptReason, HoldOpened, PlannedTask, Reques
 use lockgate_engine::time::Timestamp;
 use std::time::Duration;
 
-/// Something that happened to a run, with who caused it and when.
+/// Something that happened to a run, with its time and cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification<'e> {
-    /// When it was recorded.
     pub at: Timestamp,
-    /// Who caused it; Lockgate itself when absent.
+    /// Who caused it; `None` for Lockgate itself.
     pub actor: Option<&'e Actor>,
-    /// What happened.
     pub kind: Kind<'e>,
 }
 
 impl<'e> Notification<'e> {
-    /// The hold that waits for an answer from now on.
+    /// The hold that now waits for an answer.
     pub fn opened_hold(&self) -> Option<&'e HoldId> {
         if let Kind::HoldOpened(opened) = &self.kind {
             Some(&opened.hold)
@@ -50,7 +48,7 @@ impl<'e> Notification<'e> {
         }
     }
 
-    /// The task whose state changed, where the state of nothing else did.
+    /// The task whose state changed, if nothing else did.
     pub fn only_task(&self) -> Option<&'e TaskKey> {
         match &self.kind {
             // The new tasks appear next to it.
@@ -81,14 +79,12 @@ impl<'e> Notification<'e> {
     }
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind<'e> {
     /// A run was created.
     RunStarted {
         /// The name of its workflow.
         workflow: &'e str,
-        /// What it is about.
         feature: Option<&'e str>,
     },
     /// A process took the run over.
@@ -99,7 +95,6 @@ pub enum Kind<'e> {
     RunEnded(RunEnd<'e>),
     /// A phase started.
     PhaseStarted {
-        /// The phase.
         phase: &'e PhaseId,
         /// Counted from 1.
         iteration: u32,
@@ -107,19 +102,11 @@ pub enum Kind<'e> {
         feedback: Option<&'e str>,
     },
     /// A phase was completed, repeated or skipped.
-    PhaseEnded {
-        /// The phase.
-        phase: &'e PhaseId,
-        /// How.
-        end: PhaseEnd<'e>,
-    },
-    /// The tasks of a phase are known.
+    PhaseEnded { phase: &'e PhaseId, end: PhaseEnd<'e> },
     TasksPlanned {
-        /// The phase.
         phase: &'e PhaseId,
-        /// The execution of the phase, counted from 1.
+        /// The iteration of the phase, counted from 1.
         iteration: u32,
-        /// The tasks.
         tasks: &'e [PlannedTask],
     },
     /// An attempt of a task or gate started.
@@ -135,54 +122,44 @@ pub enum Kind<'e> {
     StepEnded {
         /// The task or gate.
         step: Step<'e>,
-        /// Which attempt, counted from 1.
         attempt: u32,
-        /// How long the attempt took; absent where its start is not known.
+        /// How long the attempt took; `None` if its start is not known.
         took: Option<Duration>,
-        /// How.
         outcome: StepOutcome<'e>,
-        /// What the agent of the attempt reported about itself.
+        /// The agent's report about itself.
         agent: Option<&'e AgentReport>,
     },
     /// The run continues although a task or gate did not succeed.
     StepSkipped {
         /// The task or gate.
         step: Step<'e>,
-        /// Why.
         skip: Skip<'e>,
     },
-    /// A task or gate will be tried again.
+    /// A task or gate will be retried.
     StepRetry {
         /// The task or gate.
         step: Step<'e>,
-        /// When.
         retry: Retry,
     },
     /// A person found issues, so tasks run again before the person is asked again.
     ReworkRequested {
         /// The tasks with the issues.
         tasks: &'e [TaskKey],
-        /// Tasks that depend on them and therefore run again as well.
+        /// Tasks that depend on them and therefore run again too.
         stale: &'e [TaskKey],
         /// The task that asked.
         question: &'e TaskKey,
         /// What the person said.
         issues: &'e str,
     },
-    /// A script asked an agent, or has its answer.
-    AgentQuery {
-        /// Whose script.
-        by: &'e Requester,
-        /// Where the query is.
-        query: AgentQuery<'e>,
-    },
+    /// A script queried an agent, or got its reply.
+    AgentQuery { by: &'e Requester, query: AgentQuery<'e> },
     /// A gap check of a phase ended, or a person waived its gaps.
     GapCheck(GapCheck<'e>),
     /// A hold opened.
     HoldOpened(&'e HoldOpened),
     /// A hold was answered.
     HoldAnswered {
-        /// The answer.
         answer: Answer<'e>,
         /// The revision that was answered.
         revision: u32,
@@ -191,29 +168,23 @@ pub enum Kind<'e> {
     AnswerChanged(Answer<'e>),
     /// An answer did not take effect: the hold is open again.
     HoldReopened {
-        /// The hold.
         hold: &'e HoldId,
         /// Its new revision.
         revision: u32,
         /// What changed, for people.
         differences: &'e [String],
-        /// Whether its check failed; else a presented file has changed.
+        /// Whether its check failed; otherwise a shown file has changed.
         by_check: bool,
     },
     /// A hold no longer matters.
-    HoldVoided {
-        /// The hold.
-        hold: &'e HoldId,
-        /// Why.
-        reason: &'e str,
-    },
-    /// Something worth a line that changes neither steps nor holds.
+    HoldVoided { hold: &'e HoldId, reason: &'e str },
+    /// Something worth reporting that changes neither steps nor holds.
     Note(Note<'e>),
     /// Something that deserves attention.
     Warning(Warning<'e>),
     /// Something that only the history shows.
     Recorded {
-        /// The task whose state changed, where nothing else did.
+        /// The task whose state changed, if nothing else did.
         task: Option<&'e TaskKey>,
     },
 }

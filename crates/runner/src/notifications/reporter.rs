@@ -1,4 +1,4 @@
-//! Reports events as notifications, with what they need from earlier events.
+//! Turns events into notifications, with information from earlier events.
 
 use super::{Answer, Kind, Notification, StepOutcome, from_event};
 use lockgate_engine::hold::{Choice, Hold};
@@ -29,7 +29,7 @@ impl Reporter {
         notifications
     }
 
-    /// Remembers earlier events without reporting them.
+    /// Processes earlier events without reporting them.
     pub fn recall(&mut self, run: &Run, entries: &[Entry]) {
         self.report(run, entries);
         let Some(phase) = &run.current else { return };
@@ -46,7 +46,7 @@ impl Reporter {
         Notification { at: entry.at, actor: entry.actor.as_deref(), kind }
     }
 
-    /// Adds what the event itself does not say.
+    /// Adds what the event itself does not contain.
     fn complete(&mut self, run: &Run, at: Timestamp, kind: &mut Kind<'_>) {
         match kind {
             Kind::StepStarted { step, .. } => {
@@ -84,7 +84,8 @@ impl Reporter {
             | StepOutcome::Repeated { .. }
             | StepOutcome::HandedOver(_)
             | StepOutcome::Failed(_) => self.started.remove(address),
-            // Another end may follow without another start: a fanned-out task ends with its items, an interrupted one may fail.
+            // Another end may follow without another start: a fanned-out task ends with its items, and an interrupted one may
+            // fail.
             StepOutcome::FannedOut { .. } | StepOutcome::Interrupted | StepOutcome::Stopped { .. } => {
                 self.started.get(address).copied()
             }

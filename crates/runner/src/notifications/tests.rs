@@ -1,4 +1,4 @@
-//! Every event and its notification, and what notifications take from earlier events.
+//! Every event and its notification, and information from earlier events.
 
 use super::*;
 use lockgate_engine::digest::Digest;
@@ -351,7 +351,7 @@ fn a_notification_names_the_only_task_that_it_changes() {
     assert_eq!(only_task(Event::GatePassed { phase, iteration: 1, gate, attempt: 1 }), None);
 }
 
-/// The names of all events, which serde lists when it meets one that does not exist.
+/// The names of all events, which serde lists when it parses an unknown one.
 fn all_tags() -> BTreeSet<String> {
     let error = serde_json::from_str::<Event>("\"no such event\"").expect_err("there is no such event").to_string();
     let (_, expected) = error.split_once("expected one of ").expect("the names are listed");
@@ -403,7 +403,7 @@ fn hold_opened() -> HoldOpened {
         notes: Vec::new(),
         blocking: true,
         quorum: 1,
-        asked: None,
+        question: None,
         terms: Default::default(),
         previous: None,
         diff: None,

@@ -1,8 +1,8 @@
-//! When a failed delivery is tried again: soon at first, for an error that passes by itself, then ever later.
+//! When a failed delivery is retried: soon at first, in case the error is temporary, then at growing intervals.
 
 use std::time::Duration;
 
-/// How long after each failure, the first one first. After the last one the notice is given up, almost four hours after its event.
+/// The delay after each failure. After the last one the notice is given up, almost four hours after its event.
 const PAUSES: [Duration; 7] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
@@ -13,7 +13,7 @@ const PAUSES: [Duration; 7] = [
     Duration::from_secs(2 * 60 * 60),
 ];
 
-/// How long to wait after so many failures; nothing when it is time to give up.
+/// The delay after this many failures; `None` to give up.
 pub(super) fn pause(failures: u32) -> Option<Duration> {
     let index = usize::try_from(failures.checked_sub(1)?).ok()?;
     PAUSES.get(index).copied()

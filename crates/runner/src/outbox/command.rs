@@ -1,7 +1,7 @@
-//! Delivering a notice by running the command of the settings, which reads it as JSON from its standard input.
+//! Delivers a notice by running the configured command, which reads it as JSON from stdin.
 //!
-//! The command is not a task, but it is marked like one: what it starts cannot answer, approve or cancel anything. Otherwise whoever can edit the
-//! settings could let a script decide in the place of a person.
+//! The command is not a task, but it is marked like one, so that nothing it starts can answer, approve or cancel anything.
+//! Otherwise anyone who can edit the settings could let a script decide in place of a person.
 
 use super::{Deliver, NotDelivered};
 use crate::config::NotifyCommand;
@@ -19,26 +19,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
 
-/// The name under which the command appears where a task would: in refusals, and in [`TASK_VARIABLE`].
+/// The name of the command where a task's name would appear: in refusals, and in [`TASK_VARIABLE`].
 const NAME: &str = "notify.command";
 
-/// How many lines that a command prints are logged, and how long each may be.
+/// How many lines of a command's output are logged, and how long each may be.
 const MOST_LINES: usize = 50;
 const LONGEST_LINE: usize = 500;
 
-/// How long it may take to end a command that took too long, and to record that.
+/// How long it may take to stop a command that timed out, and to record that.
 const ENDING: Duration = Duration::from_secs(10);
 
-/// Makes the JSON text of a notice.
+/// Renders a notice as JSON.
 pub type Render = dyn Fn(&NoticeId, &Notice) -> String + Send + Sync;
 
-/// What the command must not see, and what must not be seen of it.
+/// Withholds secrets from the command, and masks them in its output.
 pub(crate) trait Withhold: Send + Sync {
     /// The environment variables with secrets of a run, and the masks for those whose values this process knows.
     fn withhold(&self, run: &Run) -> BoxFuture<'static, (Vec<String>, Arc<Masks>)>;
 }
 
-/// The command of the settings.
+/// The configured command.
 pub(crate) struct CommandChannel {
     pub(crate) root: Root,
     pub(crate) command: NotifyCommand,
@@ -76,7 +76,7 @@ impl Deliver for CommandChannel {
                 idle_timeout: None,
                 grace: Grace::default(),
                 lock: lock.clone(),
-                // What it prints goes to the log of this process.
+                // Its output goes to the log of this process.
                 log: PathBuf::from("/dev/null"),
                 masks,
                 limits: LogLimits { head: 0, tail: 0 },
@@ -94,13 +94,11 @@ impl Deliver for CommandChannel {
     }
 }
 
-/// Makes the directory of a lock, where it is missing.
 fn prepare(lock: &std::path::Path) -> Result<(), NotDelivered> {
     let Some(path) = lock.parent() else { return Ok(()) };
     std::fs::create_dir_all(path).map_err(|error| NotDelivered::Directory { path: path.to_path_buf(), error })
 }
 
-/// Logs the first lines that a command prints.
 fn logged_lines() -> impl FnMut(&str) + Send {
     let mut count = 0;
     move |line: &str| {
@@ -109,7 +107,7 @@ fn logged_lines() -> impl FnMut(&str) + Send {
             let line = &line[..line.floor_char_boundary(LONGEST_LINE)];
             debug!(?line, "the command printed");
         } else if count == MOST_LINES + 1 {
-            debug!("the command prints more, which is not logged");
+            debug!("the command prints more lines, which are not logged");
         }
     }
 }

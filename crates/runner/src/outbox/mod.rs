@@ -1,15 +1,15 @@
-//! The outbox: notices that commits brought are delivered off the commit path, at least once.
+//! The outbox: delivers the notices of commits at least once, off the commit path.
 //!
-//! A notice is due from the moment its event is durable. Any process with a [`Courier`] delivers what is due in its project: the one that
-//! committed it does so immediately, and the next one that runs finds what a killed process left. A claim keeps two processes from
-//! delivering the same notice; it ends with the process that holds it. A delivery that fails is retried with growing pauses and then
-//! given up. Nothing here can fail or delay a run.
+//! A notice is due as soon as its event is durable. Any process with a [`Courier`] delivers the due notices of its project:
+//! the process that committed one does so immediately, and the next one to run finds those that a killed process left. A
+//! claim keeps two processes from delivering the same notice; it ends with the process that holds it. A failed delivery is
+//! retried at growing intervals and then given up. Nothing here can fail or delay a run.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | this one | finds what is due, claims it, records what became of it |
-//! | `backoff` | when a failed delivery is tried again |
-//! | `command` | delivers by running the command of the settings |
+//! | this one | lists due notices, claims them, records their delivery |
+//! | `backoff` | when a failed delivery is retried |
+//! | `command` | delivers by running the configured command |
 
 mod backoff;
 pub(crate) mod command;
@@ -32,45 +32,37 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tracing::{Instrument, debug, info, warn};
 
-/// How many notices a process delivers in parallel.
+/// How many notices a process delivers concurrently.
 const PARALLEL: usize = 4;
 
-/// How many notices are listed first.
 const FIRST_LISTED: usize = 64;
 
-/// How often the outbox is checked for what a process that was killed, or that runs elsewhere, has left.
+/// How often the outbox is checked for notices that a killed process, or one on another machine, has left.
 const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a notice that was given up is kept for `doctor` to show.
+/// How long a given-up notice is kept for `doctor` to show.
 const KEEP_GIVEN_UP_MILLIS: i64 = 30 * 24 * 60 * 60 * 1000;
 
 /// A channel through which notices reach people.
 pub trait Deliver: Send + Sync {
-    /// Whether a run belongs to the project whose settings name the channel. Projects can share a database.
+    /// Whether a run belongs to the project that configures this channel. Projects can share a database.
     fn is_ours(&self, run: &RunId) -> bool;
 
-    /// Delivers a notice of a run.
     fn deliver(&self, run: &Run, id: &NoticeId, notice: &Notice) -> BoxFuture<'static, Result<(), NotDelivered>>;
 
-    /// How long a delivery may take.
     fn patience(&self) -> Duration;
 }
 
-/// Why a notice was not delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum NotDelivered {
-    /// The command failed.
     #[error("{0}")]
     Command(String),
-    /// The command cannot be started, because its directory cannot be written.
     #[error("{} cannot be written: {error}", path.display())]
     Directory {
         /// The directory for its lock.
         path: std::path::PathBuf,
-        /// Why.
         error: std::io::Error,
     },
-    /// The run cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The notice was written by another release.
@@ -78,15 +70,13 @@ pub enum NotDelivered {
     Unreadable(#[from] serde_json::Error),
 }
 
-/// Delivers the notices of one project.
 pub struct Courier {
     subscriptions: Subscriptions,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     channel: Box<dyn Deliver>,
-    /// What this process delivers now, or is about to.
+    /// Notices that this process is delivering or about to deliver.
     in_flight: Mutex<BTreeSet<NoticeId>>,
-    /// How many those are.
     busy: watch::Sender<usize>,
     permits: Semaphore,
     wake: watch::Sender<()>,
@@ -114,12 +104,11 @@ impl Courier {
         })
     }
 
-    /// What is delivered.
     pub fn subscriptions(&self) -> &Subscriptions {
         &self.subscriptions
     }
 
-    /// Delivers what is due, in the background, from now on for as long as this is there. Must be called inside a runtime.
+    /// Delivers due notices in the background for as long as the courier exists. Must be called inside a runtime.
     pub fn wake(self: &Arc<Self>) {
         if self.is_started.swap(true, Ordering::Relaxed) {
             self.wake.send_replace(());
@@ -128,15 +117,15 @@ impl Courier {
         }
     }
 
-    /// Waits until everything that is due now was tried once. What fails is left to whichever process runs next, as is what takes too long.
+    /// Waits until every notice that is due now was tried once. Failed and slow deliveries are left to the next process.
     pub async fn settle(self: &Arc<Self>) {
         if let Err(error) = self.start_due().await {
-            warn!(%error, "the outbox cannot be read; notices are delivered later");
+            warn!(%error, "cannot read the outbox; notices are delivered later");
         }
         let mut busy = self.busy.subscribe();
         let idle = busy.wait_for(|count| *count == 0);
         if tokio::time::timeout(self.channel.patience(), idle).await.is_err() {
-            warn!("notices are still being delivered; what is left is delivered later");
+            warn!("some notices are still being delivered; the rest is delivered later");
         }
     }
 
@@ -144,7 +133,7 @@ impl Courier {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to deliver what is due; gives when the next notice will be.
+    /// Starts delivering due notices; returns when the next one will be due.
     async fn start_due(self: &Arc<Self>) -> Result<Option<Timestamp>, StoreError> {
         let mut limit = FIRST_LISTED;
         loop {
@@ -163,7 +152,7 @@ impl Courier {
             if all {
                 return Ok(None);
             }
-            // However many of other projects share the store, ours may be listed behind them.
+            // Notices of other projects may share the store, and any number of them may come first.
             limit = limit.saturating_mul(4);
         }
     }
@@ -178,19 +167,19 @@ impl Courier {
         }
     }
 
-    /// Claims a notice, delivers it, and records what became of it.
+    /// Claims a notice, delivers it and records the outcome.
     async fn handle(&self, entry: &OutboxEntry) {
         let Ok(_permit) = self.permits.acquire().await else { return };
         match self.store.claim_notice(entry).await {
             Ok(true) => {}
-            Ok(false) => return debug!("another process delivers it"),
-            Err(error) => return warn!(%error, "it cannot be claimed; it is tried again"),
+            Ok(false) => return debug!("another process is delivering the notice"),
+            Err(error) => return warn!(%error, "cannot claim the notice; retrying"),
         }
         let outcome = self.deliver(&entry.row).await;
         let delivery = self.delivery(entry, outcome);
         if let Err(error) = self.store.settle_notice(&entry.row, delivery).await {
             // The claim ends with this process at the latest.
-            warn!(%error, "what became of it cannot be recorded; it may be delivered again");
+            warn!(%error, "cannot record the delivery; the notice may be delivered again");
         }
     }
 
@@ -208,11 +197,11 @@ impl Courier {
         let (now, error) = (self.clock.now(), error.to_string());
         match backoff::pause(entry.attempts + 1) {
             Some(pause) => {
-                warn!(error, ?pause, "not delivered; it is tried again");
+                warn!(error, ?pause, "cannot deliver the notice; retrying");
                 Delivery::Retry { due: now.plus(pause), error }
             }
             None => {
-                warn!(error, attempts = entry.attempts + 1, "not delivered, and given up");
+                warn!(error, attempts = entry.attempts + 1, "cannot deliver the notice; giving up");
                 let forget_before = Timestamp::from_millis(now.as_millis().saturating_sub(KEEP_GIVEN_UP_MILLIS));
                 Delivery::GivenUp { error, forget_before }
             }
@@ -220,7 +209,7 @@ impl Courier {
     }
 }
 
-/// A notice that is being delivered. However that ends, it is no longer in flight then.
+/// A notice in delivery; dropping it ends the delivery, however it went.
 struct Underway {
     courier: Arc<Courier>,
     id: NoticeId,
@@ -233,7 +222,7 @@ impl Drop for Underway {
     }
 }
 
-/// The task that delivers. When its runtime ends before the courier does, the next wake starts another one.
+/// The delivery task. If its runtime ends before the courier does, the next wake starts another one.
 struct Started(Weak<Courier>);
 
 impl Drop for Started {
@@ -244,14 +233,14 @@ impl Drop for Started {
     }
 }
 
-/// Delivers what is due until the courier is gone. It is not held between two rounds, so that the store can be closed.
+/// Delivers due notices until the courier is gone. It is not held between two rounds, so that the store can be closed.
 async fn keep_delivering(courier: Weak<Courier>, mut wake: watch::Receiver<()>) {
     let started = Started(courier);
     loop {
         let pause = {
             let Some(courier) = started.0.upgrade() else { return };
             let next = courier.start_due().await.unwrap_or_else(|error| {
-                warn!(%error, "the outbox cannot be read; it is tried again");
+                warn!(%error, "cannot read the outbox; retrying");
                 None
             });
             next.map_or(CHECK_EVERY, |next| next.since(courier.clock.now()).min(CHECK_EVERY))
@@ -269,12 +258,12 @@ async fn keep_delivering(courier: Weak<Courier>, mut wake: watch::Receiver<()>) 
 
 static NO_SUBSCRIPTIONS: Subscriptions = Subscriptions::NONE;
 
-/// What a commit in this world must bring notices of.
+/// The notices that commits must include.
 pub(crate) fn subscriptions(runtime: &Runtime) -> &Subscriptions {
     runtime.perform.courier().map_or(&NO_SUBSCRIPTIONS, |courier| courier.subscriptions())
 }
 
-/// Delivers what is due in this world, if anything is delivered at all.
+/// Delivers due notices, if there is a courier.
 pub(crate) fn wake(runtime: &Runtime) {
     if let Some(courier) = runtime.perform.courier() {
         courier.wake();

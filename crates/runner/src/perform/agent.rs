@@ -1,4 +1,4 @@
-//! Tasks of agents: a prompt goes to a program, and what it says and leaves behind comes back.
+//! Agent tasks: sends a prompt to a program, and collects its reply and its files.
 
 use super::answer_schema::{Answer, Schema};
 use super::command::{Prepared, ProcessSpec, explain, failure, prepare, renderer, start};
@@ -17,6 +17,7 @@ use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::GAP_CHECK;
 use lockgate_engine::id::{RunId, TaskId, TaskKey};
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::{CommandKind, TaskOutcome};
@@ -24,7 +25,6 @@ use lockgate_engine::run::event::{Failure, FailureKind, Requester, SessionStart}
 use lockgate_engine::run::handover::Handover;
 use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
 use lockgate_engine::stored_value::StoredValue;
-use lockgate_engine::words::counted;
 use lockgate_formats::handover::parse as parse_handover;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -34,10 +34,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::mpsc;
 
-/// Larger files are not read as answers.
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What an agent's work needs of the run, taken when it begins.
+/// What an agent's work needs from the run, captured when it starts.
 struct Work {
     prepared: Prepared,
     renderer: Renderer,
@@ -51,30 +50,29 @@ struct Work {
     limits: Limits,
 }
 
-/// What bounds the work, and which session it belongs to.
+/// The limits of the work, and the session it belongs to.
 struct Limits {
     model: Option<String>,
     session: Option<SessionStart>,
     tools: Tools,
     cost_micros: Option<u64>,
-    /// Whether the time that is left is the budget's, not the task's own.
+    /// Whether the remaining time comes from the budget rather than the task's timeout.
     by_budget: bool,
-    /// What the session that is gone on with had used before.
+    /// The session's usage before this attempt resumed it.
     used_before: Option<Usage>,
-    /// Whether the program itself named that session.
+    /// Whether the program itself reported that session.
     named: bool,
-    /// Whose session it is, where it is recorded.
+    /// The attempt that the session is recorded for, if it is recorded.
     attempt: Option<Attempt>,
 }
 
-/// An attempt of a task.
 struct Attempt {
     run: RunId,
     key: TaskKey,
     number: u32,
 }
 
-/// So much of a command is kept in the record.
+/// The maximum length of a command in the record.
 const KEPT_OF_COMMAND: usize = 2_000;
 
 pub(super) fn task(
@@ -170,7 +168,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
     }
 }
 
-/// What the process needs, with what the agent's setting adds.
+/// The process, with additions from the agent's settings.
 fn with_setting(
     shared: &Shared,
     run: &Run,
@@ -179,7 +177,7 @@ fn with_setting(
     chosen: Option<&SelectedAgent>,
 ) -> Prepared {
     let mut prepared = prepare(shared, run, phase, process_spec);
-    // The program of an agent is no command of the workflow: `shell` says nothing about it.
+    // An agent's program is not a command of the workflow, so `shell` does not apply to it.
     prepared.shell = None;
     if let Some(chosen) = chosen {
         for (name, value) in &chosen.setting.env {
@@ -196,15 +194,13 @@ fn with_setting(
 
 type Completed = (Option<StoredValue>, Vec<lockgate_engine::run::event::OutputFile>, Vec<(Digest, Vec<u8>)>);
 
-/// What an agent's work came to.
 enum Outcome {
     Completed(Completed),
-    /// It reached a checkpoint.
     HandedOver(Box<Handover>),
 }
 
 impl Work {
-    /// Asks the agent until its answer can be used, or it has been asked often enough.
+    /// Asks the agent until its answer is valid or it has been asked the maximum number of times.
     async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Outcome, Failure> {
         let Self { mut prepared, renderer, prompt_context, chosen, kind, output_path, outputs, schema, max_asks, mut limits } =
             self;
@@ -259,13 +255,13 @@ impl Work {
                         return completed(shared, &prepared, Some(json), outputs).await.map(Outcome::Completed);
                     }
                     Answer::Wrong(why) if report.asks < max_asks => {
-                        prepared.emit_line(shared, &format!("its answer does not fit, and it is asked again: {why}"));
+                        prepared.emit_line(shared, &format!("its answer is invalid, asking again: {why}"));
                         prompt = retry_prompt(&chosen, &whole, said.as_deref(), &why, report, &mut limits);
                         continue;
                     }
                     Answer::Wrong(why) => {
                         let message =
-                            format!("its answer does not fit `output_schema` after {}: {why}", counted(report.asks, "ask"));
+                            format!("its answer does not match `output_schema` after {}: {why}", counted(report.asks, "ask"));
                         return Err(Failure { kind: FailureKind::Agent, message, tail: said.unwrap_or_default() });
                     }
                 }
@@ -273,10 +269,10 @@ impl Work {
             match (&output_path, written, &text) {
                 (Some(path), false, Some(text)) => write(&prepared.run_dirs, path, text)?,
                 (Some(path), false, None) => {
-                    let message = format!("it ended well, but neither wrote {path} nor said anything");
+                    let message = format!("it succeeded, but neither wrote {path} nor replied");
                     return Err(failure(FailureKind::Output, message));
                 }
-                (None, _, None) => prepared.emit_line(shared, "it ended well and said nothing"),
+                (None, _, None) => prepared.emit_line(shared, "it succeeded without a reply"),
                 (Some(_), true, _) | (None, _, Some(_)) => {}
             }
             outputs.extend(output_path.filter(|path| !outputs.contains(path)));
@@ -286,17 +282,17 @@ impl Work {
     }
 }
 
-/// What was there at a place: a file that is the same in all of this was not written.
+/// Identifies the state of a file: if none of this changed, the file was not written.
 fn stamp(path: &Path) -> Option<(SystemTime, u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let metadata = path.symlink_metadata().ok()?;
     Some((metadata.modified().ok()?, metadata.len(), metadata.ino()))
 }
 
-/// What an agent wrote, with its secrets masked: parts of it are told and kept when it does not fit.
+/// An agent's output file with secrets masked, because parts of it are reported and stored if it is invalid.
 fn read_text(shared: &Shared, run_dirs: &RunDirs, path: &str) -> Option<String> {
     let read = read_output(run_dirs, path, MAX_ANSWER_BYTES);
-    let bytes = read.inspect_err(|error| tracing::debug!(?error, path, "what an agent wrote cannot be read")).ok()??;
+    let bytes = read.inspect_err(|error| tracing::debug!(?error, path, "cannot read the output of an agent")).ok()??;
     Some(shared.masks().mask_text(&String::from_utf8_lossy(&bytes)).into_owned())
 }
 
@@ -327,7 +323,7 @@ async fn completed(
     Ok((result, files, values))
 }
 
-/// What an agent is told whose answer did not fit: in the same session where that can be gone on with, else from the beginning.
+/// The prompt after an invalid answer: only the correction if the session can be resumed, otherwise the whole prompt again.
 fn retry_prompt(
     chosen: &SelectedAgent,
     whole: &str,
@@ -336,7 +332,7 @@ fn retry_prompt(
     report: &AgentReport,
     limits: &mut Limits,
 ) -> String {
-    let again = format!("Your answer does not fit the JSON Schema: {why}\nAnswer again, with JSON alone.");
+    let again = format!("Your answer does not match the JSON Schema: {why}\nAnswer again, with JSON alone.");
     match (&report.session, chosen.preset) {
         (Some(id), Some(preset)) if preset.can(Ability::Resume) => {
             limits.session = Some(SessionStart { id: id.clone(), resume: true });
@@ -350,7 +346,7 @@ fn retry_prompt(
     }
 }
 
-/// Nobody is asked in a rehearsal, so nobody need be configured.
+/// A dry run asks no agent, so none need be configured.
 fn require_agent(shared: &Shared, chosen: Result<SelectedAgent, AgentError>) -> Result<SelectedAgent, AgentError> {
     match chosen {
         Err(_) if shared.stubs.is_some() => Ok(SelectedAgent {
@@ -359,7 +355,7 @@ fn require_agent(shared: &Shared, chosen: Result<SelectedAgent, AgentError>) -> 
             preset: None,
         }),
         Ok(chosen) => {
-            // Given on the command line, the name is the command itself, which may hold anything.
+            // For an agent given on the command line, the name is the command itself, which may contain anything.
             let name = Some(&chosen.name).filter(|name| chosen.setting.command.as_ref() != Some(*name));
             tracing::debug!(agent = name, preset = chosen.preset.map(|preset| preset.name.as_str()), "agent chosen");
             Ok(chosen)
@@ -368,7 +364,7 @@ fn require_agent(shared: &Shared, chosen: Result<SelectedAgent, AgentError>) -> 
     }
 }
 
-/// What stands in for asking the agent once.
+/// The stub that replaces asking the agent once.
 fn call_stub(
     stubs: &Stubs,
     prepared: &Prepared,
@@ -385,8 +381,8 @@ fn call_stub(
     Ok(AgentOutput { text: Some(text), usage: Usage::NOTHING, ..AgentOutput::default() })
 }
 
-/// Puts a prompt to the agent once, and adds what it used to the report.
-#[expect(clippy::too_many_arguments, reason = "each is another thing, and a struct for them would be made in two places only")]
+/// Asks the agent once, and adds its usage to the report.
+#[expect(clippy::too_many_arguments, reason = "a struct for them would be built in only two places")]
 async fn ask(
     shared: &Shared,
     prepared: &mut Prepared,
@@ -400,10 +396,10 @@ async fn ask(
     let can = |ability| chosen.preset.is_some_and(|preset| preset.can(ability));
     let fresh = uuid();
     if limits.session.as_ref().is_some_and(|session| session.resume) && !can(Ability::Resume) {
-        prepared.emit_line(shared, "this agent cannot go on in a session, so it begins a new one");
+        prepared.emit_line(shared, "this agent cannot resume a session, so it starts a new one");
     }
     let session = match &limits.session {
-        // A session that the program never named does not exist, even where we chose its id.
+        // A session that the program never reported does not exist, even if we chose its id.
         Some(session) if session.resume && can(Ability::Resume) && limits.named => SessionMode::Resume { id: &session.id },
         Some(session) if !session.resume => SessionMode::Fresh { id: &session.id },
         Some(_) | None => SessionMode::Fresh { id: &fresh },
@@ -427,14 +423,14 @@ async fn ask(
     let job = prepared.job(shared, ready, invocation.command, invocation.stdin).await?;
     if let Some(text) = &invocation.policy {
         process::write_policy_file(&prepared.lock, text)
-            .map_err(|error| start(format!("the file with the tools that it may use cannot be written: {error}")))?;
+            .map_err(|error| start(format!("the file of allowed tools cannot be written: {error}")))?;
     }
     report.command = Some(command);
     report.dir = job.dir.strip_prefix(&prepared.run_dirs.root).ok().map(|dir| dir.to_string_lossy().into_owned());
     let reader = Mutex::new(Reader::new(chosen.preset));
     let reading_it = || reader.lock().unwrap_or_else(PoisonError::into_inner);
     let (run, address) = (prepared.run.clone(), prepared.address.clone());
-    // Lines come from the standard error, and from the reader itself, which makes them of the output.
+    // Lines come from stderr, and from the reader, which derives them from stdout.
     let made_by_reader = AtomicBool::new(false);
     let mut on_line = |line: &str| {
         if !made_by_reader.load(Ordering::Relaxed) {
@@ -453,7 +449,7 @@ async fn ask(
             if let Some(id) = reader.session().filter(|id| last.as_deref() != Some(*id)) {
                 last = Some(id.to_owned());
                 if tell.send(id.to_owned()).is_err() {
-                    tracing::debug!("the session is not recorded: the recorder has ended");
+                    tracing::debug!("cannot record the session: the recorder has ended");
                 }
             }
         };
@@ -480,17 +476,17 @@ async fn ask(
         report.denied.push(shared.masks().mask_text(&tool).into_owned());
     }
     report.version = output.version.clone().or(report.version.take());
-    // A program that was told its limit ends by itself when it has reached it.
+    // A program that knows its limit ends by itself when it reaches it.
     let left = limits.cost_micros.filter(|_| can(Ability::LimitCost));
     let used_up = left.zip(output.usage.cost_micros).is_some_and(|(left, used)| used >= left);
     went_well(shared, ended, &output, limits).map_err(|failed| match used_up {
-        true => failure(FailureKind::Budget, "it has used as much as its budget allows"),
+        true => failure(FailureKind::Budget, "its budget is used up"),
         false => failed,
     })?;
     Ok(output)
 }
 
-/// Records each session that an agent names while it works, so that a later attempt can continue in it even after a crash.
+/// Records each session that an agent reports while it works, so that a later attempt can resume it even after a crash.
 async fn record_sessions(
     shared: &Shared,
     attempt: Option<&Attempt>,
@@ -515,9 +511,7 @@ fn went_well(shared: &Shared, ended: Ended, output: &AgentOutput, limits: &Limit
         let said = output.error.as_deref().map(|error| format!("{message}: {error}")).unwrap_or(message);
         let message = shared.masks().mask_text(&said).into_owned();
         return Err(match kind {
-            FailureKind::Timeout if limits.by_budget => {
-                failure(FailureKind::Budget, "it has worked as long as its budget allows")
-            }
+            FailureKind::Timeout if limits.by_budget => failure(FailureKind::Budget, "the time in its budget is used up"),
             _ => Failure { kind, message, tail: ended.tail },
         });
     }
@@ -534,7 +528,7 @@ fn uuid() -> String {
     lockgate_engine::id::IdSource::new(rand::random()).next_uuid()
 }
 
-/// Asks an agent what it thinks, for a script that wants to know.
+/// Asks an agent on behalf of a script that called `thinkHard`.
 pub(super) fn query_agent(
     shared: Arc<Shared>,
     run: &Run,
@@ -550,7 +544,7 @@ pub(super) fn query_agent(
     let phase = run.workflow.phase(phase_id.as_str());
     let requester = requester.clone();
     let (Some(prompt), Some(phase)) = (asked, phase) else {
-        let text = Err(failure(FailureKind::Start, "nobody asked for this thought"));
+        let text = Err(failure(FailureKind::Start, "no script is waiting for this agent query"));
         return futures::future::ready(CommandKind::AgentQueryAnswered { requester, text, agent: None }.into()).boxed();
     };
     let chosen = configured(&shared, run).select(None);

@@ -1,25 +1,22 @@
-//! Whether an agent's answer fits the JSON Schema that it was asked for.
+//! Validates an agent's answer against its JSON Schema.
 
 use serde_json::Value;
 
-/// So many faults of an answer are told at once.
 const MAX_SCHEMA_ERRORS: usize = 5;
 
-/// The schema that an answer should fit cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("`output_schema` is not a valid JSON Schema: {0}")]
 pub(super) struct SchemaError(Box<jsonschema::ValidationError<'static>>);
 
-/// The schema of an answer.
 pub(super) struct Schema {
     validator: jsonschema::Validator,
 }
 
-/// What an answer is worth.
+/// The result of validating an answer.
 pub(super) enum Answer {
-    /// It fits; its JSON text.
+    /// Valid, as JSON text.
     Fits(String),
-    /// It does not, and why.
+    /// Invalid, with the reason.
     Wrong(String),
 }
 
@@ -29,10 +26,10 @@ impl Schema {
         Ok(Self { validator })
     }
 
-    /// What an answer is worth. People and agents put JSON into fences and words around it; it is found there too.
+    /// Validates an answer. The JSON may be surrounded by prose or a code fence.
     pub(super) fn answer(&self, said: Option<&str>) -> Answer {
         let Some(said) = said else { return Answer::Wrong("there was no answer".into()) };
-        let Some(value) = json_in(said) else { return Answer::Wrong("the answer is no JSON".into()) };
+        let Some(value) = json_in(said) else { return Answer::Wrong("the answer is not JSON".into()) };
         let faults: Vec<String> = self
             .validator
             .iter_errors(&value)
@@ -46,7 +43,7 @@ impl Schema {
     }
 }
 
-/// The JSON value in a text: the text itself, what stands in its last fence, or from its first brace to its last.
+/// The JSON value in a text: the text itself, its last fenced block, or the part from its first brace to its last.
 fn json_in(text: &str) -> Option<Value> {
     let text = text.trim();
     if let Ok(value) = serde_json::from_str(text) {

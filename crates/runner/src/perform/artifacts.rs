@@ -1,4 +1,4 @@
-//! What a workstream left behind: the files that its pipeline names, as far as they are there.
+//! The artifacts of a workstream: the files that its pipeline names, if they exist.
 
 use super::{Shared, worktree};
 use crate::runtime::Performed;
@@ -14,10 +14,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// So many files are named for one workstream.
 const MAX_ARTIFACTS: usize = 500;
 
-/// So many names are looked at for them.
+/// The maximum number of directory entries visited while matching.
 const MAX_VISITED: usize = 20_000;
 
 pub(super) fn look(shared: Arc<Shared>, run: &Run, key: &TaskKey) -> BoxFuture<'static, Performed> {
@@ -32,14 +31,14 @@ pub(super) fn look(shared: Arc<Shared>, run: &Run, key: &TaskKey) -> BoxFuture<'
             Some(base) => find(&base, &patterns),
             None => (Vec::new(), patterns),
         });
-        // What cannot be looked at was not left behind, as far as anybody can tell.
+        // Files that cannot be checked count as missing.
         let (paths, missing) = found.await.unwrap_or_default();
         CommandKind::Pipeline(Box::new(PipelineCommand::ArtifactsFound { key, paths, missing })).into()
     }
     .boxed()
 }
 
-/// The files under a folder that patterns name, in their order; and the patterns that name none.
+/// The files under a directory that match the patterns, in order, and the patterns without a match.
 fn find(base: &Path, patterns: &[String]) -> (Vec<String>, Vec<String>) {
     let Ok(folder) = Dir::open_ambient_dir(base, ambient_authority()) else { return (Vec::new(), patterns.to_vec()) };
     let mut budget = MAX_VISITED;
@@ -80,7 +79,7 @@ fn matches(folder: &Dir, before: &Path, parts: &[&str], budget: &mut usize) -> V
     for name in names {
         let path: PathBuf = before.join(name);
         if rest.is_empty() {
-            // A folder or a link counts as what is there under that name; nothing outside is looked at.
+            // A directory or symlink counts under its own name; symlinks are not followed.
             if folder.symlink_metadata(&path).is_ok() {
                 found.push(path.to_string_lossy().into_owned());
             }
@@ -91,7 +90,7 @@ fn matches(folder: &Dir, before: &Path, parts: &[&str], budget: &mut usize) -> V
     found
 }
 
-/// Whether a name is like a pattern in which `*` stands for anything.
+/// Whether a name matches a pattern in which `*` matches any characters.
 fn is_like(name: &str, pattern: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();

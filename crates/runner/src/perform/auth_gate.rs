@@ -1,4 +1,4 @@
-//! What failed for want of a login is no failure: a person is asked for it, and the task is tried again.
+//! A failure caused by a missing login is not a failure: a person is asked to log in, and the task is retried.
 
 use super::Shared;
 use crate::agent::Preset;
@@ -8,10 +8,10 @@ use lockgate_engine::run::command::TaskOutcome;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::Check;
 
-/// So much of a command is told.
-const TOLD: usize = 500;
+/// The maximum length of a command shown to people.
+const MAX_COMMAND_LENGTH: usize = 500;
 
-/// Whether this can be what comes of a missing login.
+/// Whether a missing login can cause this kind of failure.
 fn may_be_auth_failure(kind: FailureKind) -> bool {
     match kind {
         FailureKind::Exit(_) | FailureKind::Agent => true,
@@ -32,7 +32,6 @@ fn may_be_auth_failure(kind: FailureKind) -> bool {
     }
 }
 
-/// What a failed attempt came to.
 pub(super) fn failed_or_unauthenticated(shared: &Shared, attempted: &str, failure: Failure) -> TaskOutcome {
     if !may_be_auth_failure(failure.kind) {
         return TaskOutcome::Failed(failure);
@@ -44,8 +43,8 @@ pub(super) fn failed_or_unauthenticated(shared: &Shared, attempted: &str, failur
     unauthenticated(shared, attempted, missing, failure)
 }
 
-/// What a failed attempt of an agent with a preset came to. Its own protocol says whether a login is missing: what its tools print
-/// about logins is their work, and only the patterns of the settings count besides.
+/// Classifies the failure of an agent with a preset. Its protocol reports a missing login itself. Login messages printed by
+/// its tools are part of its work, so apart from the protocol only patterns from the settings count.
 pub(super) fn agent_failed(shared: &Shared, attempted: &str, preset: &Preset, failure: Failure) -> TaskOutcome {
     if failure.kind == FailureKind::Authentication {
         let steps = preset.login_steps().to_vec();
@@ -60,12 +59,12 @@ pub(super) fn agent_failed(shared: &Shared, attempted: &str, preset: &Preset, fa
 }
 
 fn unauthenticated(shared: &Shared, attempted: &str, missing: auth_gate::Missing, failure: Failure) -> TaskOutcome {
-    let attempted: String = shared.masks().mask_text(attempted.trim()).chars().take(TOLD).collect();
+    let attempted: String = shared.masks().mask_text(attempted.trim()).chars().take(MAX_COMMAND_LENGTH).collect();
     let verified_by = match &missing.probe {
         Some(probe) => format!("{probe} succeeds"),
-        None => "the task is tried again".to_owned(),
+        None => "the task is retried".to_owned(),
     };
-    let told = Authentication {
+    let authentication = Authentication {
         attempted,
         error: missing.error,
         steps: missing.steps,
@@ -73,6 +72,6 @@ fn unauthenticated(shared: &Shared, attempted: &str, missing: auth_gate::Missing
         message: failure.message,
         tail: failure.tail,
     };
-    let probe = missing.probe.map(|run| Check { run, timeout: None, told: None });
-    TaskOutcome::Unauthenticated { missing: Box::new(told), probe }
+    let probe = missing.probe.map(|run| Check { run, timeout: None, description: None });
+    TaskOutcome::Unauthenticated { missing: Box::new(authentication), probe }
 }

@@ -1,9 +1,9 @@
-//! Making a checkpoint ready to be shown, looking again at what was shown, and finding out whether a person did what they say.
+//! Prepares checkpoints, rechecks what they showed, and runs the checks of manual actions.
 
 use super::command::{ProcessSpec, prepare as prepare_command, renderer as command_renderer, start};
 use super::script::{self, EvalOptions};
 use super::values::{Ready, Renderer, TaskValues};
-use super::{Shared, TaskCall, diff, shell, worktree};
+use super::{Shared, TaskCall, conditions, diff, shell, worktree};
 use crate::files::{ObserveLimits, RunDirs, diff, observe, reobserve};
 use crate::process::Stop;
 use crate::root::Step;
@@ -23,10 +23,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a check may take that does not say.
+/// The timeout of a check that does not specify one.
 const CHECK_TIME: Duration = Duration::from_secs(60);
 
-/// What a checkpoint needs of the run, taken when it is made ready.
+/// What a checkpoint needs from the run, captured when it is prepared.
 struct Preparing {
     checkpoint: Checkpoint,
     renderer: Renderer,
@@ -37,7 +37,7 @@ struct Preparing {
     stop: Stop,
 }
 
-/// Whether the workflow's policy lets a question be answered without a person.
+/// Whether the workflow's policy answers a question without a person.
 enum AutoAnswer {
     No,
     Yes,
@@ -64,7 +64,7 @@ impl Preparing {
             }
         };
         let (run_dirs, tree) = (shared.run_dirs(run), worktree::of_run(run));
-        // Several questions may be made ready in parallel, each under a name of its own.
+        // Several questions may be prepared concurrently, each under its own name.
         let name = format!("show/{}/{}", phase.id, values.id.map_or("", |(task, _)| task));
         let diff = checkpoint.show_diff.clone().map(|show| (diff::Looking::of(run, name), show));
         Self { checkpoint: checkpoint.clone(), renderer, run_dirs, tree, allowed, diff, stop }
@@ -104,14 +104,16 @@ impl Preparing {
         showing.automatic = match allowed {
             AutoAnswer::No => false,
             AutoAnswer::Yes => true,
-            AutoAnswer::When(prepared) => match script::truth(shared, script::evaluate(shared, *prepared, &Stop::new()).await) {
-                ConditionOutcome::True => true,
-                ConditionOutcome::False => false,
-                ConditionOutcome::Error(error) => {
-                    notes.push(format!("the condition of the policy could not be evaluated, so a person decides: {error}"));
-                    false
+            AutoAnswer::When(prepared) => {
+                match conditions::truth(shared, script::evaluate(shared, *prepared, &Stop::new()).await) {
+                    ConditionOutcome::True => true,
+                    ConditionOutcome::False => false,
+                    ConditionOutcome::Error(error) => {
+                        notes.push(format!("the policy condition could not be evaluated, so a person decides: {error}"));
+                        false
+                    }
                 }
-            },
+            }
         };
         showing.prompt = masks.mask_text(&showing.prompt).into_owned();
         showing.files = observed.files;
@@ -120,7 +122,6 @@ impl Preparing {
     }
 }
 
-/// All templates of a checkpoint.
 fn templates(checkpoint: &Checkpoint) -> Vec<String> {
     let mut all: Vec<String> = std::iter::once(&checkpoint.prompt).chain(&checkpoint.show_files).cloned().collect();
     let mut collect = |text: &str| {
@@ -137,7 +138,7 @@ fn templates(checkpoint: &Checkpoint) -> Vec<String> {
     all
 }
 
-/// The revision that a change starts from, where it does.
+/// The revision that a diff starts from, if it names one.
 fn revision(since: &DiffSince) -> Option<&String> {
     match since {
         DiffSince::Ref(name) => Some(name),
@@ -145,7 +146,7 @@ fn revision(since: &DiffSince) -> Option<&String> {
     }
 }
 
-/// Fills in the texts of a checkpoint; what cannot be filled in stays as it is, and that is told.
+/// Renders the texts of a checkpoint. A text that cannot be rendered stays as it is, with a note.
 struct Filling<'a> {
     ready: &'a Ready,
     masks: &'a Masks,
@@ -174,7 +175,7 @@ impl Filling<'_> {
 
     fn question(&mut self, question: &Question) -> Question {
         let mut filled = question.map_texts(&mut |text| self.text(text));
-        // A command is filled in for a shell, each value as one word.
+        // A command is rendered for a shell, each value quoted as one word.
         if let (Question::Action(filled), Question::Action(declared)) = (&mut filled, question)
             && let (Some(check), Some(declared)) = (&mut filled.check, &declared.check)
         {
@@ -191,7 +192,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
     let phase_id = phase.clone();
     let declared = run.workflow.phase(phase.as_str()).and_then(|phase| Some((phase, phase.checkpoint.as_ref()?)));
     let Some((phase, checkpoint)) = declared else {
-        // The engine asks for declared checkpoints only, and ignores what is shown of any other.
+        // The engine only requests declared checkpoints, and ignores the presentation of any other.
         let shown = Presentation { notes: vec!["the definition has no such checkpoint".to_owned()], ..Presentation::default() };
         let command = CommandKind::Shown { phase: phase_id, iteration, shown: Box::new(shown) };
         return futures::future::ready(command.into()).boxed();
@@ -204,7 +205,7 @@ pub(super) fn show(shared: Arc<Shared>, run: &Run, phase: &PhaseId, iteration: u
     .boxed()
 }
 
-/// A task that is a question: it ends when it is ready to be shown.
+/// A task that is a question; it ends once the question is ready to be shown.
 pub(super) fn task(
     shared: Arc<Shared>,
     run: &Run,
@@ -222,7 +223,7 @@ pub(super) fn task(
     .boxed()
 }
 
-/// Finds out whether a person did what they say.
+/// Runs the check of a manual action that a person reported as done.
 pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32, stop: Stop) -> BoxFuture<'static, Performed> {
     let (id, found) = (hold.clone(), run.holds.get(hold));
     let is_login = found.is_some_and(|hold| hold.kind == HoldKind::Authentication);
@@ -260,7 +261,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
         feedback: None,
     };
     let mut prepared = prepare_command(&shared, run, phase, process_spec);
-    // What finds out whether a login works is our own command.
+    // The command that checks a login is Lockgate's own.
     if is_login {
         prepared.shell = None;
     }
@@ -273,7 +274,7 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
         let outcome = async {
             worktree::enter(&shared, &mut prepared, tree, &stop).await?;
             let ready = renderer.ready(&shared).await.map_err(start)?;
-            // It was filled in when it was shown, so that what is run is what was shown.
+            // The command was rendered when it was shown, so that exactly the shown command runs.
             shell::execute_rendered(&shared, &prepared, &ready, check.run, &stop).await
         };
         checked(outcome.await.err())
@@ -281,13 +282,13 @@ pub(super) fn check(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u32
     .boxed()
 }
 
-/// What people must know about a file that they are shown.
+/// A note that people need about a shown file.
 fn note(file: &PresentedFile) -> Option<String> {
     let path = &file.path;
     match (&file.seen, &file.not_kept) {
         (Seen::Unreadable(why), _) => Some(format!("{path} cannot be shown, and the answer is not bound to it: {why}")),
         (Seen::Absent, _) => Some(format!("{path} does not exist")),
-        (Seen::File { .. } | Seen::Directory { .. }, Some(why)) => Some(format!("{path} is known by its digest only: {why}")),
+        (Seen::File { .. } | Seen::Directory { .. }, Some(why)) => Some(format!("{path} is shown only by its digest: {why}")),
         (Seen::File { .. } | Seen::Directory { .. }, None) => None,
     }
 }
@@ -322,7 +323,7 @@ pub(super) fn recheck(shared: Arc<Shared>, run: &Run, hold: &HoldId, revision: u
     .boxed()
 }
 
-/// The bytes of what was shown, from the store, and of what is there now.
+/// The contents of the files that were shown, from the store, and their current contents.
 async fn kept(shared: &Shared, before: &[PresentedFile], now: &[(Digest, Vec<u8>)]) -> BTreeMap<Digest, Vec<u8>> {
     let digests: Vec<Digest> = before.iter().filter_map(|file| file.seen.digest()).collect();
     let stored = shared.store.values(&digests).await.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What everything that starts a process needs of the run: its environment, its secrets, its folder, its log.
+//! What every process needs from the run: its environment, secrets, directory and log.
 
 use super::values::Renderer;
 use super::{Shared, secrets};
@@ -18,13 +18,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The longest value of a variable, in bytes. Linux allows 128 KiB for a name and its value together.
+/// The longest value of a variable, in bytes. Linux limits a name and its value together to 128 KiB.
 const LONGEST_VALUE: usize = 120_000;
 
-/// The exit code that shells give for SIGPIPE.
+/// The exit code that shells report for SIGPIPE.
 const CUT_OFF: i32 = 141;
 
-/// What a process needs of the run, taken when its effect begins.
+/// What a process needs from the run, captured when its effect starts.
 pub(super) struct Prepared {
     pub(super) run: RunId,
     pub(super) address: String,
@@ -33,22 +33,22 @@ pub(super) struct Prepared {
     pub(super) ours: Vec<(String, String)>,
     pub(super) secrets: Vec<(String, Option<SecretSource>)>,
     pub(super) remove_env: Vec<String>,
-    /// The shell of the command; the machine's own where nothing says which.
+    /// The shell for the command; `None` for the system's default.
     pub(super) shell: Option<Shell>,
     pub(super) timeout: Option<Duration>,
     pub(super) idle_timeout: Option<Duration>,
     pub(super) lock: PathBuf,
     pub(super) log: PathBuf,
     pub(super) run_dirs: RunDirs,
-    /// What a person or a check found with the last attempt; empty when nothing was said.
+    /// Feedback on the last attempt from a person or a check; empty if there is none.
     pub(super) feedback: String,
-    /// Which work it is, for what may stand in for it.
+    /// Which work this is, for looking up stubs.
     pub(super) at: Position,
-    /// Where it works when it says nothing: the root, or a worktree.
+    /// The default working directory: the root or a worktree.
     pub(super) base: PathBuf,
 }
 
-/// What a task or gate says about the process that it starts.
+/// How a task or gate configures its process.
 pub(super) struct ProcessSpec<'a> {
     pub(super) name: &'a str,
     pub(super) address: String,
@@ -58,9 +58,9 @@ pub(super) struct ProcessSpec<'a> {
     pub(super) env: &'a BTreeMap<String, String>,
     pub(super) secrets: &'a [String],
     pub(super) timeout: Option<Duration>,
-    /// The shell that runs it, where it says which.
+    /// The configured shell, if any.
     pub(super) shell: Option<&'a Shell>,
-    /// What a person found with the last attempt.
+    /// Feedback from a person on the last attempt.
     pub(super) feedback: Option<&'a str>,
 }
 
@@ -100,41 +100,25 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, process_spec: P
     }
 }
 
-/// What keeps a process from getting its folder and its environment.
+/// Why a process cannot get its directory or environment.
 #[derive(Debug, thiserror::Error)]
 enum EnvironmentError {
-    /// A value does not fit into a variable.
     #[error(
         "the value of `{name}` under `env` has {bytes} bytes, and a variable can hold {LONGEST_VALUE}; write it to a file instead"
     )]
     TooLong {
-        /// The variable.
         name: String,
         /// How long its value is.
         bytes: usize,
     },
-    /// There is no file that holds the feedback.
     #[error("the feedback cannot be written to a file: {0}")]
     Feedback(io::Error),
-    /// The directory cannot be found or entered.
-    #[error("the folder {dir:?} cannot be used: {error}")]
-    Directory {
-        /// As it was written.
-        dir: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// The directory is somewhere else.
-    #[error("the folder {0:?} does not lie under the root")]
+    #[error("the directory {dir:?} cannot be used: {error}")]
+    Directory { dir: String, error: io::Error },
+    #[error("the directory {0:?} is not inside the root")]
     Outside(String),
-    /// A directory that every process needs cannot be created.
-    #[error("{} cannot be made: {error}", path.display())]
-    NotCreated {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    #[error("{} cannot be created: {error}", path.display())]
+    NotCreated { path: PathBuf, error: io::Error },
 }
 
 /// A failure before anything was started.
@@ -147,7 +131,7 @@ pub(super) fn failure(kind: FailureKind, message: impl Display) -> Failure {
 }
 
 impl Prepared {
-    /// Lets the process know the item that its task is done for; a large one only templates and scripts see.
+    /// Passes the item of a fanned-out task to the process; a large one is only available to templates and scripts.
     pub(super) fn set_item(&mut self, item: Option<(&str, &StoredValue)>) {
         if let Some((_, StoredValue::Inline(json))) = item {
             let text = match serde_json::from_str(json) {
@@ -158,7 +142,7 @@ impl Prepared {
         }
     }
 
-    /// The job that gives this command to a shell.
+    /// The job that runs this command in a shell.
     pub(super) async fn job(
         &self,
         shared: &Shared,
@@ -202,7 +186,7 @@ impl Prepared {
         })
     }
 
-    /// What tells a job the feedback: the beginning of it, and a file that holds all of it.
+    /// Variables that pass the feedback to a job: the beginning of it, and a file with all of it.
     fn feedback_variables(&self) -> Result<Vec<(String, String)>, EnvironmentError> {
         let variable = |name: &str, value: String| (name.to_owned(), value);
         if self.feedback.is_empty() {
@@ -215,30 +199,29 @@ impl Prepared {
         ])
     }
 
-    /// Whether everything that a job would need can be filled in; folders may come to be while work is done.
+    /// Checks that all templates of a job can be rendered. Directories are not checked, because earlier work may create them.
     pub(super) fn check_templates(&self, renderer: &super::values::Ready) -> Result<(), Failure> {
         let mut templates = self.env.values().chain(&self.dir);
         templates.try_for_each(|template| renderer.text(template).map(drop)).map_err(start)
     }
 
-    /// What is left to do when a job has ended: its lock goes, and a log that is not whole is told.
+    /// Cleans up after a job: removes its lock, and reports an incomplete log.
     pub(super) fn ended(&self, shared: &Shared, ended: &Ended) {
         if ended.survivors.is_empty() && !matches!(ended.reason, ExitReason::NotStarted(_)) {
-            // Nothing of it lives, so there is nothing for anybody to end later.
+            // Nothing of it is still alive, so there is nothing to stop later.
             process::remove_lock(&self.lock);
         }
         if let Some(problem) = &ended.log_error {
-            self.emit_line(shared, &format!("its log is not whole: {problem}"));
+            self.emit_line(shared, &format!("its log is incomplete: {problem}"));
         }
     }
 
-    /// Passes a line on to whoever hears those of this run.
+    /// Passes a line to the listener for this run.
     pub(super) fn emit_line(&self, shared: &Shared, line: &str) {
         (shared.on_line)(&self.run, &self.address, line);
     }
 }
 
-/// A value that fits into a variable.
 fn fitting(name: &str, value: String) -> Result<String, EnvironmentError> {
     match value.len() > LONGEST_VALUE {
         true => Err(EnvironmentError::TooLong { name: name.to_owned(), bytes: value.len() }),
@@ -246,9 +229,9 @@ fn fitting(name: &str, value: String) -> Result<String, EnvironmentError> {
     }
 }
 
-/// As much of a text as fits into a variable, with a note where that is not all.
+/// The beginning of a text, up to the maximum size of a variable, with a note if it was cut off.
 fn beginning(text: &str) -> String {
-    const NOTE: &str = "\n(cut off here; all of it is in the file that LOCKGATE_FEEDBACK_FILE names)";
+    const NOTE: &str = "\n(cut off here; the full text is in the file named by LOCKGATE_FEEDBACK_FILE)";
     if text.len() <= LONGEST_VALUE {
         return text.to_owned();
     }
@@ -256,12 +239,12 @@ fn beginning(text: &str) -> String {
     format!("{}{NOTE}", &text[..end])
 }
 
-/// What a process says in templates, besides its command.
+/// The templates of a process, besides its command.
 fn templates<'a>(prepared: &'a Prepared, others: &'a [&'a str]) -> impl Iterator<Item = &'a str> {
     prepared.dir.as_deref().into_iter().chain(prepared.env.values().map(String::as_str)).chain(others.iter().copied())
 }
 
-/// A folder under a base. Neither `..` nor a link leads out of it.
+/// A directory inside `base`. Neither `..` nor a symlink may lead out of it.
 fn inside(base: &Path, dir: &str) -> Result<PathBuf, EnvironmentError> {
     let cannot = |error: io::Error| EnvironmentError::Directory { dir: dir.to_owned(), error };
     let found = base.join(dir).canonicalize().map_err(cannot)?;
@@ -271,19 +254,19 @@ fn inside(base: &Path, dir: &str) -> Result<PathBuf, EnvironmentError> {
     Ok(found)
 }
 
-/// So much of a log is kept: most of it from the beginning, and the last lines.
+/// How much of a log is kept: mostly its beginning, and the last lines.
 fn log_limits(megabytes: u32) -> LogLimits {
     let all = u64::from(megabytes) * 1_000_000;
     let tail = (all / 8).min(LogLimits::default().tail as u64);
     LogLimits { head: all - tail, tail: tail as usize }
 }
 
-/// Why a command failed, in one line; none when it went well.
+/// Why a command failed, in one line; `None` if it succeeded.
 pub(crate) fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
     match &ended.reason {
         ExitReason::Exit(0) => None,
         ExitReason::Exit(CUT_OFF) => {
-            let why = "a command wrote into a pipe that nothing read any more";
+            let why = "a command wrote to a closed pipe";
             Some((FailureKind::Exit(CUT_OFF), format!("it ended with exit code {CUT_OFF}: {why}")))
         }
         ExitReason::Exit(code) => Some((FailureKind::Exit(*code), format!("it ended with exit code {code}"))),
@@ -295,7 +278,7 @@ pub(crate) fn explain(ended: &Ended) -> Option<(FailureKind, String)> {
     }
 }
 
-/// A renderer for what a process says in templates.
+/// A renderer for the templates of a process.
 pub(super) fn renderer(
     run: &Run,
     phase: &Phase,

@@ -1,4 +1,4 @@
-//! Committing what a task changed, where it asks for that; and detecting what an agent committed by itself.
+//! Commits a task's changes if it asks for that, and detects commits that an agent made itself.
 
 use super::command::{failure, start};
 use super::values::Renderer;
@@ -12,16 +12,15 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Failure, FailureKind};
 use std::path::{Path, PathBuf};
 
-/// What becomes of a task's work in git, captured when its effect starts.
+/// What happens to a task's changes in git, captured when its effect starts.
 pub(super) struct Commit {
     tree: Option<worktree::Wanted>,
     what: What,
 }
 
 enum What {
-    /// It is committed.
     Makes(Box<Makes>),
-    /// The summary of a plan names the commits of its agents, whoever made them.
+    /// The summary of a plan lists the commits of its agents, no matter who made them.
     Sees,
 }
 
@@ -29,20 +28,20 @@ struct Makes {
     run: RunId,
     name: String,
     renderer: Renderer,
-    /// The template of the message, where there is one.
+    /// The message template, if there is one.
     template: Option<String>,
     otherwise: String,
     hooks: bool,
 }
 
-/// The same once the attempt has started.
+/// The state of a [`Commit`] after the attempt has started.
 pub(super) enum Started {
     Makes(Box<Work>, Message),
     Sees { dir: PathBuf, head: Option<String> },
 }
 
 impl Commit {
-    /// What a task asks for; nothing where git does not matter.
+    /// The git handling that a task asks for; `None` if there is none.
     pub(super) fn of(run: &Run, call: TaskCall<'_>) -> Option<Self> {
         let tree = worktree::wanted(run, call.key, call.task);
         let what = match &call.task.commit {
@@ -64,7 +63,7 @@ impl Commit {
         Some(Self { tree, what })
     }
 
-    /// Records what is there in the directory that the task works in, before it starts.
+    /// Records the state of the task's directory before it starts.
     pub(super) async fn start(self, shared: &Shared, stop: &Stop) -> Result<Started, Failure> {
         let dir = worktree::directory(shared, self.tree, stop).await?;
         let makes = match self.what {
@@ -93,7 +92,7 @@ impl Commit {
 }
 
 impl Started {
-    /// Commits what the task changed, or sees what its agent committed; gives the commit, if there is one.
+    /// Commits the task's changes, or finds the commit that its agent made.
     pub(super) async fn complete(self) -> Result<Option<String>, Failure> {
         let (work, message) = match self {
             Self::Makes(work, message) => (work, message),
@@ -111,22 +110,22 @@ impl Started {
         })
     }
 
-    /// Records what an attempt left behind that did not complete the task.
+    /// Records the changes of an attempt that did not complete the task.
     pub(super) async fn leave(self) {
         if let Self::Makes(work, _) = self {
-            // Where it cannot be recorded, everything until the next attempt counts as its work.
+            // If this fails, all changes until the next attempt count as this attempt's work.
             match tokio::task::spawn_blocking(move || work.leave()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "what the attempt changed is not recorded"),
-                Err(error) => tracing::warn!(%error, "what the attempt changed is not recorded"),
+                Ok(Err(error)) => tracing::warn!(%error, "cannot record the changes of the attempt"),
+                Err(error) => tracing::warn!(%error, "cannot record the changes of the attempt"),
             }
         }
     }
 }
 
-/// Repairs the working trees of a run where a commit was cut off by a kill.
+/// Repairs the working trees of a run in which a commit was interrupted by a kill.
 pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), CommitError> {
-    let trees = std::fs::read_dir(root.folder().join(crate::worktree::FOLDER)).into_iter().flatten().flatten();
+    let trees = std::fs::read_dir(root.state_dir().join(crate::worktree::WORKTREES_DIR)).into_iter().flatten().flatten();
     let of_run = |name: &std::ffi::OsStr| name.to_string_lossy().split('-').next() == Some(run.as_str());
     let trees = trees.filter(|entry| of_run(&entry.file_name())).map(|entry| entry.path()).filter(|path| path.is_dir());
     let (scratch, lock) = (root.commit_dir(run, "recovery"), root.commit_lock(run, "recovery"));
@@ -135,13 +134,13 @@ pub fn recover_commits(root: &Root, run: &RunId) -> Result<(), CommitError> {
     })
 }
 
-/// The commit that is checked out.
+/// The checked-out commit.
 async fn head(dir: PathBuf) -> Option<String> {
     let asked = tokio::task::spawn_blocking(move || git(&dir, &["rev-parse", "--short", "HEAD"])).await;
     match asked {
         Ok(Ok(head)) => Some(head),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "the commit that is checked out cannot be named");
+            tracing::debug!(%error, "cannot find out which commit is checked out");
             None
         }
         Err(error) => {

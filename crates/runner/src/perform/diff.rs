@@ -1,4 +1,4 @@
-//! What changed in git, for questions that show it.
+//! Git diffs for questions that show them.
 
 use super::{Shared, worktree};
 use crate::diff::{self, DiffObservation, ObserveLimits, Request, Workplace};
@@ -18,13 +18,12 @@ use lockgate_engine::spec::workflow::DiffSince;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Nothing changes while a workflow is only tried.
 const DRY_RUN: &str = "a dry run changes no files";
 
-/// So many lines of how a change has changed become part of the run's history.
+/// How many lines of the difference between two diffs go into the run's history.
 const LINES: usize = 200;
 
-/// What is needed of a run to look at its change, taken when the effect starts.
+/// What a diff needs from a run, captured when the effect starts.
 pub(super) struct Looking {
     run: RunId,
     name: String,
@@ -33,7 +32,6 @@ pub(super) struct Looking {
 }
 
 impl Looking {
-    /// For the question of a phase or task with this name.
     pub(super) fn of(run: &Run, name: String) -> Self {
         Self { run: run.id.clone(), name, tree: worktree::of_run(run), bases: run.diff_bases.clone() }
     }
@@ -42,7 +40,7 @@ impl Looking {
         Workplace { dir, root: shared.root.clone(), run: self.run.clone(), name: self.name.clone() }
     }
 
-    /// Looks at the change; gives it with the values to store.
+    /// Computes the diff, with the values to store.
     pub(super) async fn look(self, shared: &Shared, since: DiffSince, paths: Vec<String>, stop: &Stop) -> DiffObservation {
         let unavailable =
             |why: &str| ShownDiff { since: since.clone(), paths: paths.clone(), seen: SeenDiff::Unavailable(why.to_owned()) };
@@ -81,7 +79,7 @@ impl Looking {
         })
     }
 
-    /// How a change that was shown differs from what is there now, for people.
+    /// Describes how a shown diff differs from the current one, for people.
     pub(super) async fn differences(self, shared: &Shared, then: &ShownDiff, now: &ShownDiff, stop: &Stop) -> String {
         let (title, paths) = (then.title(), then.paths.clone());
         let (then, now) = match (&then.seen, &now.seen) {
@@ -109,13 +107,13 @@ fn worktree_of(looking: &Looking) -> Option<worktree::Wanted> {
     looking.tree.as_ref().map(worktree::Wanted::same)
 }
 
-/// The values that a change refers to.
+/// The values that a diff refers to.
 pub(super) fn values(look: &DiffObservation) -> Option<(Digest, Vec<u8>)> {
     let digest = look.shown.change()?.text?;
     Some((digest, look.text.clone()?.into_bytes()))
 }
 
-/// Records the files at the start of a phase. A worktree that the run will work in is created first.
+/// Records the files at the start of a phase, after creating the run's worktree if it uses one.
 pub(super) fn record(
     shared: Arc<Shared>,
     run: &Run,
@@ -148,8 +146,8 @@ async fn recorded(shared: &Shared, looking: Looking, names: &'static [&'static s
     recorded.unwrap_or_else(|error| DiffBase::Missing(error.to_string()))
 }
 
-/// A patch with its secrets masked. Signs before each line tear a secret of several lines apart, so what is left is searched without
-/// these signs, too.
+/// Masks the secrets in a patch. The prefix of each line splits a multi-line secret, so the result is also searched without
+/// the prefixes.
 fn kept(masks: &Masks, patch: &str) -> Result<String, String> {
     let masked = masks.mask_text(patch).into_owned();
     let without_signs: String =
@@ -160,7 +158,7 @@ fn kept(masks: &Masks, patch: &str) -> Result<String, String> {
     }
 }
 
-/// File names are text, which may have secrets in it like any other.
+/// File names are text too, and may contain secrets.
 fn mask_names(shown: &mut ShownDiff, masks: &Masks) {
     let SeenDiff::Change(change) = &mut shown.seen else { return };
     for file in &mut change.files {
@@ -174,17 +172,17 @@ fn first_lines(patch: &str) -> String {
     let mut lines: Vec<String> = patch.lines().take(LINES).map(|line| crate::files::shortened(line, 500)).collect();
     let left = patch.lines().count().saturating_sub(LINES);
     if left > 0 {
-        lines.push(format!("… and {}", lockgate_engine::words::counted(left, "more line")));
+        lines.push(format!("… and {}", lockgate_engine::plural::counted(left, "more line")));
     }
     lines.join("\n")
 }
 
 fn totals(change: &lockgate_engine::hold::GitChange) -> String {
-    let files = lockgate_engine::words::counted(change.file_count, "file");
+    let files = lockgate_engine::plural::counted(change.file_count, "file");
     format!("{files}, +{} -{}", change.added, change.removed)
 }
 
-/// Enough of a git id to tell it apart.
+/// The abbreviated form of a git id.
 fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }

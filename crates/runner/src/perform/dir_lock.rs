@@ -1,4 +1,5 @@
-//! Taking turns in a directory: a task whose work is committed works in it alone, so that only its own changes are committed.
+//! Exclusive use of a directory: a task whose work is committed works alone in it, so that only its own changes are
+//! committed.
 
 use super::command::{failure, start};
 use super::{Shared, worktree};
@@ -17,25 +18,24 @@ use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 /// How often to check whether another run has finished its commit.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A run, and the name of a worktree of it; the root where there is none.
+/// A run and the name of its worktree; `None` for the root.
 type Directory = (RunId, Option<String>);
 
-/// Who works where.
 #[derive(Default)]
 pub(super) struct DirLocks {
     directories: Mutex<BTreeMap<Directory, Arc<RwLock<()>>>>,
 }
 
-/// A turn that something needs, captured when its effect starts.
+/// A lock to be taken, captured when the effect starts.
 pub(super) struct Wanted {
     address: String,
     run: RunId,
-    /// The worktree; the root where there is none.
+    /// The worktree; `None` for the root.
     tree: Option<String>,
     alone: bool,
 }
 
-/// The turn itself, until it is dropped.
+/// Held until it is dropped.
 pub(super) enum DirLock {
     WithOthers { _guard: OwnedRwLockReadGuard<()> },
     Alone { _guard: OwnedRwLockWriteGuard<()>, _file: Option<File> },
@@ -55,7 +55,6 @@ impl Wanted {
         changes_files.then(|| Self::if_phase_commits(run, phase, address, tree, alone)).flatten()
     }
 
-    /// For a gate.
     pub(super) fn of_gate(run: &Run, phase: &Phase, address: String, tree: Option<&worktree::Wanted>) -> Option<Self> {
         Self::if_phase_commits(run, phase, address, tree, false)
     }
@@ -65,14 +64,14 @@ impl Wanted {
         commits.then(|| Self { address, run: run.id.clone(), tree: tree.map(worktree::Wanted::name), alone })
     }
 
-    /// Waits for the turn.
+    /// Waits for the lock.
     pub(super) async fn take(self, shared: &Shared, stop: &Stop) -> Result<DirLock, Failure> {
         let in_root = self.tree.is_none();
         let directory = {
             let mut directories = shared.dir_locks.directories.lock().unwrap_or_else(PoisonError::into_inner);
             directories.entry((self.run.clone(), self.tree)).or_default().clone()
         };
-        let stopped = || failure(FailureKind::Stopped, "it was stopped before its turn");
+        let stopped = || failure(FailureKind::Stopped, "it was stopped while it waited for its directory");
         if !self.alone {
             let guard = tokio::select! {
                 guard = directory.read_owned() => guard,
@@ -85,7 +84,7 @@ impl Wanted {
             () = stop.stopped() => return Err(stopped()),
         };
         let file = match in_root {
-            // Other runs have other worktrees, and the same root.
+            // Other runs have their own worktrees but share the root.
             true => Some(before_other_runs(shared, &self.run, &self.address, stop).await?.ok_or_else(stopped)?),
             false => None,
         };
@@ -93,21 +92,21 @@ impl Wanted {
     }
 }
 
-/// Waits until no task of another run that commits is working in the root; `None` if stopped before.
+/// Waits until no committing task of another run works in the root; `None` if stopped before.
 async fn before_other_runs(shared: &Shared, run: &RunId, address: &str, stop: &Stop) -> Result<Option<File>, Failure> {
     let dir = shared.root.dir().to_owned();
     let found = tokio::task::spawn_blocking(move || dir_lock_file(&dir)).await;
     let path = found.map_err(|error| start(error.to_string()))?;
-    let path = path.unwrap_or_else(|| shared.root.folder().join("commit.lock"));
+    let path = path.unwrap_or_else(|| shared.root.state_dir().join("commit.lock"));
     let file = open_dir_lock(&path).map_err(start)?;
-    let mut told = false;
+    let mut reported = false;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::Error(error)) => return Err(start(format!("{} cannot be locked: {error}", path.display()))),
             Err(TryLockError::WouldBlock) => {}
         }
-        if !std::mem::replace(&mut told, true) {
+        if !std::mem::replace(&mut reported, true) {
             (shared.on_line)(run, address, "waiting for a task of another run that commits in the same directory");
         }
         tokio::select! {

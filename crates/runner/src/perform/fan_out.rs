@@ -1,10 +1,8 @@
-//! Tasks that become several, may be left out, or go round.
+//! Fan-out: the items of a list (`for_each`), and the agents of an adaptive script.
 
-use super::commit::{Commit, Started};
-use super::dir_lock::{self, DirLock};
-use super::script::{self, EvalError, EvalOptions, evaluate, keep_log, masked, prepare};
-use super::values::{FillError, Renderer, TaskValues};
-use super::{Shared, TaskCall, command, failed, shell, worktree};
+use super::script::{self, EvalError, EvalOptions, eval_failed, evaluate, keep_log, prepare};
+use super::values::Renderer;
+use super::{Shared, TaskCall, failed};
 use crate::files::{LinesError, read_lines};
 use crate::process::Stop;
 use crate::root::Step;
@@ -13,47 +11,22 @@ use crate::secret::Masks;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::TaskKey;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::command::{CommandKind, Item, TaskOutcome};
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, Requester};
+use lockgate_engine::run::event::{FailureKind, Requester};
 use lockgate_engine::spec::subagent::Subagent;
-use lockgate_engine::spec::workflow::{ForEach, ItemSource, Script, Until as Declared, UntilCondition};
+use lockgate_engine::spec::workflow::{ForEach, ItemSource, Script};
 use lockgate_engine::stored_value::StoredValue;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// At most so many items may a list have.
 const MAX_ITEMS: usize = 100_000;
 
 /// The longest key of an item, in characters.
 const LONGEST_KEY: usize = 80;
 
-/// Evaluates a task's `when`.
-pub(super) fn when(shared: Arc<Shared>, run: &Run, key: &TaskKey, stop: Stop) -> BoxFuture<'static, Performed> {
-    let found = run.workflow.phase(key.phase.as_str()).zip(run.declared(key)).zip(run.task_run(key));
-    let condition = found.and_then(|((phase, task), state)| Some((phase, task.when.as_ref()?, state)));
-    let key = key.clone();
-    let Some((phase, condition, state)) = condition else {
-        let outcome = ConditionOutcome::Error("the definition has no such condition".into());
-        return futures::future::ready(CommandKind::WhenEvaluated { key, outcome }.into()).boxed();
-    };
-    let task = TaskValues {
-        id: Some((key.task.as_str(), state.attempts + 1)),
-        item: key.item.as_deref().zip(state.value.as_ref()),
-        ..TaskValues::default()
-    };
-    let prepared = prepare(&shared, run, phase, condition, EvalOptions::condition(&shared, true, task));
-    async move {
-        let outcome = script::truth(&shared, evaluate(&shared, prepared, &stop).await);
-        CommandKind::WhenEvaluated { key, outcome }.into()
-    }
-    .boxed()
-}
-
-/// Finds the items that a task is done for.
+/// Finds the items that a task fans out over.
 pub(super) fn items(
     shared: Arc<Shared>,
     run: &Run,
@@ -89,7 +62,7 @@ pub(super) fn items(
     .boxed()
 }
 
-/// Where a list comes from, taken when its task begins.
+/// The source of a list, captured when its task starts.
 enum Source {
     Values(Value),
     Var(String, Option<StoredValue>),
@@ -97,7 +70,6 @@ enum Source {
     Lines(Box<(crate::files::RunDirs, Renderer, String)>),
 }
 
-/// Why a list could not be had.
 fn start(message: impl std::fmt::Display) -> EvalError {
     EvalError::new(FailureKind::Start, message)
 }
@@ -106,7 +78,7 @@ impl Source {
     async fn list(self, shared: &Shared, stop: &Stop) -> Result<Value, EvalError> {
         match self {
             Self::Values(list) => Ok(list),
-            Self::Var(name, None) => Err(start(format!("there is no list `{name}` in `vars`; give it with --var {name}='[…]'"))),
+            Self::Var(name, None) => Err(start(format!("there is no list `{name}` in `vars`; set it with --var {name}='[…]'"))),
             Self::Var(_, Some(stored_value)) => shared.value(&stored_value).await.map_err(start),
             Self::Script(prepared) => {
                 let returned = evaluate(shared, *prepared, stop).await?;
@@ -116,7 +88,7 @@ impl Source {
                 let (run_dirs, renderer, path) = *lines;
                 let path = renderer.ready(shared).await.and_then(|ready| Ok(ready.text(&path)?)).map_err(start)?;
                 let lines = read_lines(&run_dirs, &path).map_err(|error| match error {
-                    LinesError::Absent => start(format!("there is no file {path:?} whose lines could be worked on")),
+                    LinesError::Absent => start(format!("there is no file {path:?} to read lines from")),
                     why @ (LinesError::Unreadable(_) | LinesError::TooLarge | LinesError::NotText) => {
                         start(format!("{path:?} cannot be read: {why}"))
                     }
@@ -127,7 +99,7 @@ impl Source {
     }
 }
 
-/// Items become parts of addresses, branches and worktrees, so no secret may be in them.
+/// Items become parts of addresses, branch names and worktree paths, so they must not contain secrets.
 fn masked_list(list: &Value, masks: &Masks) -> Value {
     let text = list.to_string();
     serde_json::from_str(&script::mask_json(&text, masks)).unwrap_or(Value::Null)
@@ -135,14 +107,11 @@ fn masked_list(list: &Value, masks: &Masks) -> Value {
 
 fn fan_out_over(list: &Value) -> script::Outcome {
     let Value::Array(list) = list else {
-        return (
-            failed(FailureKind::Start, format!("`for_each` needs a list, and this is none: {}", shortened(list))),
-            Vec::new(),
-        );
+        return (failed(FailureKind::Start, format!("`for_each` needs a list, but got: {}", shortened(list))), Vec::new());
     };
     if list.len() > MAX_ITEMS {
         return (
-            failed(FailureKind::Start, format!("`for_each` has {} items, and may have {MAX_ITEMS}", list.len())),
+            failed(FailureKind::Start, format!("`for_each` has {} items, but the limit is {MAX_ITEMS}", list.len())),
             Vec::new(),
         );
     }
@@ -157,7 +126,7 @@ fn fan_out_over(list: &Value) -> script::Outcome {
     (TaskOutcome::Items(items), values)
 }
 
-/// What tells an item apart: its own text, or what it calls itself; the same whenever the list is the same.
+/// A unique key for an item: its own text, or its id, key or name. The same list always gives the same keys.
 fn free_key(value: &Value, index: usize, taken: &mut BTreeSet<String>) -> String {
     let own = match value {
         Value::String(text) => Some(text.clone()),
@@ -187,7 +156,7 @@ fn shortened(value: &Value) -> String {
     }
 }
 
-/// Lets an adaptive script name the agents that shall work.
+/// Runs an adaptive script that returns the agents to start.
 pub(super) fn agents(
     shared: Arc<Shared>,
     run: &Run,
@@ -220,198 +189,6 @@ pub(super) fn agents(
         Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None }, values }
     }
     .boxed()
-}
-
-/// What follows from an evaluation that gave nothing: an agent is asked, or it has failed.
-pub(super) fn eval_failed(shared: &Shared, eval_error: EvalError) -> script::Outcome {
-    match &eval_error.wants {
-        Some(prompt) => {
-            let prompt = shared.masks().mask_text(prompt).into_owned();
-            let (stored_value, stored) = StoredValue::keep(&Value::String(prompt));
-            (TaskOutcome::QueriesAgent(stored_value), stored.into_iter().collect())
-        }
-        None => (TaskOutcome::Failed(masked(shared, &eval_error)), Vec::new()),
-    }
-}
-
-/// How an attempt ends: what `until` asks for is looked at once its work went well.
-pub(super) struct Ending {
-    shared: Arc<Shared>,
-    key: TaskKey,
-    attempt: u32,
-    until: Option<Until>,
-    commit: Option<Commit>,
-    turn: Option<dir_lock::Wanted>,
-    resources: AttemptResources,
-    stop: Stop,
-}
-
-/// What an attempt has while it works.
-#[derive(Default)]
-struct AttemptResources {
-    commit: Option<Started>,
-    /// The last to be dropped.
-    turn: Option<DirLock>,
-}
-
-enum Until {
-    Condition(Box<script::Prepared>),
-    Run(Box<UntilCommand>),
-}
-
-struct UntilCommand {
-    prepared: command::Prepared,
-    renderer: Renderer,
-    command: String,
-    until: Declared,
-    tree: Option<worktree::Wanted>,
-}
-
-impl Ending {
-    pub(super) fn new(shared: Arc<Shared>, run: &Run, call: TaskCall<'_>, stop: Stop) -> Self {
-        let until = call.task.until.as_ref().map(|until| match &until.holds {
-            UntilCondition::Condition(script) => {
-                let options = EvalOptions::condition(&shared, true, call.values());
-                Until::Condition(Box::new(prepare(&shared, run, call.phase, script, options)))
-            }
-            UntilCondition::Run(command) => {
-                let process_spec = command::ProcessSpec { timeout: until.timeout.or(call.task.timeout), ..call.process_spec() };
-                let mut prepared = command::prepare(&shared, run, call.phase, process_spec);
-                prepared.at.address += "-until";
-                let renderer = command::renderer(run, call.phase, &prepared, call.values(), &[command]);
-                let tree = worktree::wanted(run, call.key, call.task);
-                Until::Run(Box::new(UntilCommand { prepared, renderer, command: command.clone(), until: until.clone(), tree }))
-            }
-        });
-        let tree = worktree::wanted(run, call.key, call.task);
-        let turn = dir_lock::Wanted::of_task(run, call.phase, call.task, call.key.address(), tree.as_ref());
-        let (commit, resources) = (Commit::of(run, call), AttemptResources::default());
-        Self { shared, key: call.key.clone(), attempt: call.attempt, until, commit, turn, resources, stop }
-    }
-
-    /// Waits for its turn in the directory where the work happens, and records what is there before it starts.
-    pub(super) async fn start(&mut self) -> Result<(), Failure> {
-        if self.shared.stubs.is_some() {
-            return Ok(());
-        }
-        if let Some(turn) = self.turn.take() {
-            self.resources.turn = Some(turn.take(&self.shared, &self.stop).await?);
-        }
-        if let Some(commit) = self.commit.take() {
-            self.resources.commit = Some(commit.start(&self.shared, &self.stop).await?);
-        }
-        Ok(())
-    }
-
-    /// Tells what the attempt came to.
-    pub(super) async fn end(
-        self,
-        outcome: TaskOutcome,
-        values: Vec<(Digest, Vec<u8>)>,
-        agent: Option<Box<AgentReport>>,
-    ) -> Performed {
-        let Self { shared, key, attempt, until, resources, stop, .. } = self;
-        let outcome = match (outcome, until) {
-            (TaskOutcome::Finished { result, outputs }, Some(until)) => {
-                match holds(&shared, until, result.as_ref(), &values, &stop).await {
-                    Ok(Verdict::Met) => TaskOutcome::Finished { result, outputs },
-                    Ok(Verdict::Not { why, failed_check }) => TaskOutcome::Again { result, outputs, why, failed_check },
-                    Err(why) => failed(FailureKind::Condition, format!("its `until` could not be evaluated: {why}")),
-                }
-            }
-            (outcome, _) => outcome,
-        };
-        let (outcome, commit) = match (outcome, resources.commit) {
-            (outcome @ TaskOutcome::Finished { .. }, Some(commit)) => match commit.complete().await {
-                Ok(made) => (outcome, made),
-                Err(failure) => (TaskOutcome::Failed(failure), None),
-            },
-            (outcome, Some(commit)) => {
-                commit.leave().await;
-                (outcome, None)
-            }
-            (outcome, None) => (outcome, None),
-        };
-        drop(resources.turn);
-        Performed { command: CommandKind::TaskEnded { key, attempt, outcome, agent, commit }, values }
-    }
-}
-
-/// Whether what a task is done for holds by now, and what is still wrong where a command says so.
-enum Verdict {
-    Met,
-    Not {
-        why: String,
-        /// Which of several checks failed.
-        failed_check: Option<usize>,
-    },
-}
-
-/// Why it could not be found out.
-#[derive(Debug, thiserror::Error)]
-enum UntilError {
-    /// The condition or the command could not be evaluated.
-    #[error("{}", .0.message)]
-    Failed(Failure),
-    /// The command cannot be filled in.
-    #[error(transparent)]
-    Fill(#[from] FillError),
-}
-
-/// Finds out whether what a task is done for holds by now.
-async fn holds(
-    shared: &Shared,
-    until: Until,
-    result: Option<&StoredValue>,
-    values: &[(Digest, Vec<u8>)],
-    stop: &Stop,
-) -> Result<Verdict, UntilError> {
-    match until {
-        Until::Condition(prepared) => {
-            let output = match result {
-                None => "null".to_owned(),
-                Some(StoredValue::Inline(text)) => text.clone(),
-                Some(StoredValue::Stored { digest, .. }) => {
-                    // It is on its way to the store with this very outcome.
-                    let bytes = values.iter().find(|(known, _)| known == digest).map(|(_, bytes)| bytes.clone());
-                    String::from_utf8(bytes.unwrap_or_default()).unwrap_or_else(|_| "null".to_owned())
-                }
-            };
-            let returned = evaluate(shared, prepared.with("output", output), stop).await;
-            let verdict =
-                |truthy: bool| if truthy { Verdict::Met } else { Verdict::Not { why: String::new(), failed_check: None } };
-            returned
-                .map(|returned| verdict(returned.truthy))
-                .map_err(|eval_error| UntilError::Failed(masked(shared, &eval_error)))
-        }
-        Until::Run(run) => {
-            let UntilCommand { mut prepared, renderer, command, until, tree } = *run;
-            worktree::enter(shared, &mut prepared, tree, stop).await.map_err(UntilError::Failed)?;
-            let ready = renderer.ready(shared).await?;
-            match shell::execute(shared, &prepared, &ready, &command, stop).await {
-                Ok(()) => Ok(Verdict::Met),
-                Err(failure) => match failure.kind {
-                    FailureKind::Exit(status) => {
-                        Ok(Verdict::Not { why: told(&until, &failure), failed_check: until.failed_check(status) })
-                    }
-                    // The time that the check may take is its own, not the task's.
-                    FailureKind::Timeout if until.timeout.is_some() => {
-                        Ok(Verdict::Not { why: told(&until, &failure), failed_check: None })
-                    }
-                    _ => Err(UntilError::Failed(failure)),
-                },
-            }
-        }
-    }
-}
-
-/// What a check says is wrong, for whoever does the work again.
-fn told(until: &Declared, failure: &Failure) -> String {
-    let check = match until.checks.as_slice() {
-        [one] => format!("{one}: "),
-        [] | [_, ..] => String::new(),
-    };
-    format!("A check after it failed: {check}{}\n{}", failure.message, failure.tail).trim_end().to_owned()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Whether the work of a phase is whole, and what is made from the context in the end.
+//! Gap checks of phases, and the finalization document.
 
 use super::Shared;
 use super::command::failure;
@@ -22,7 +22,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Finds out whether the work of a phase is whole.
+/// Checks whether the work of a phase is complete.
 pub(super) fn check(
     shared: Arc<Shared>,
     run: &Run,
@@ -64,7 +64,7 @@ pub(super) fn check(
     .boxed()
 }
 
-/// What is evaluated, taken when the check begins.
+/// What to evaluate, captured when the check starts.
 enum GapEvaluation {
     Criteria(Vec<(String, super::script::Prepared)>),
     Script(Box<super::script::Prepared>),
@@ -89,7 +89,7 @@ impl GapEvaluation {
     }
 }
 
-/// Evaluates all criteria; one that cannot be evaluated does not hold.
+/// Evaluates all criteria; one that cannot be evaluated counts as a gap.
 async fn criteria_hold(shared: &Shared, criteria: Vec<(String, super::script::Prepared)>, stop: &Stop) -> GapsFound {
     let mut gaps = Vec::new();
     for (name, prepared) in criteria {
@@ -106,13 +106,13 @@ async fn criteria_hold(shared: &Shared, criteria: Vec<(String, super::script::Pr
     GapsFound::Gaps { status: "incomplete".into(), gaps, action: None, agents: Vec::new(), message: None }
 }
 
-/// Reads what a script returned: `{ status, gaps, action, additionalAgents, message }`.
+/// Parses a script's result: `{ status, gaps, action, additionalAgents, message }`.
 fn read(shared: &Shared, json: &str) -> GapsFound {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
     };
-    // All of it is kept: the status, the gaps, and what agents are told.
+    // All of it is stored, so everything is masked.
     let fields = match serde_json::from_str(&mask_json(json, &shared.masks())) {
         Ok(Value::Object(fields)) => fields,
         Ok(Value::Bool(true)) => return GapsFound::Whole { status: "complete".into(), message: None },
@@ -127,7 +127,7 @@ fn read(shared: &Shared, json: &str) -> GapsFound {
         }
         Ok(_) | Err(_) => {
             return GapsFound::Error(
-                "its script must return { status, gaps, action }; `status: 'complete'` says that the work is whole".into(),
+                "its script must return { status, gaps, action }; `status: 'complete'` means that the work is complete".into(),
             );
         }
     };
@@ -147,11 +147,11 @@ fn read(shared: &Shared, json: &str) -> GapsFound {
     }
     let action = match fields.get("action") {
         None | Some(Value::Null) => None,
-        Some(named) => match GapAction::ALL.into_iter().find(|action| Some(action.word()) == named.as_str()) {
+        Some(named) => match GapAction::ALL.into_iter().find(|action| Some(action.as_str()) == named.as_str()) {
             Some(action) => Some(action),
             None => {
-                let known = GapAction::ALL.map(GapAction::word).join(", ");
-                return GapsFound::Error(format!("its script returned the action {named}; there is {known}"));
+                let known = GapAction::ALL.map(GapAction::as_str).join(", ");
+                return GapsFound::Error(format!("its script returned the unknown action {named}; use one of {known}"));
             }
         },
     };
@@ -162,11 +162,11 @@ fn read(shared: &Shared, json: &str) -> GapsFound {
     }
 }
 
-/// Makes what is made from the context when all phases are done.
+/// Generates the finalization document after all phases are done.
 pub(super) fn finalize(shared: Arc<Shared>, run: &Run) -> BoxFuture<'static, Performed> {
     let Some(finalization) = run.workflow.finalization.clone() else {
         return futures::future::ready(
-            CommandKind::Finalized { made: Err(failure(FailureKind::Start, "the definition has none")) }.into(),
+            CommandKind::Finalized { made: Err(failure(FailureKind::Start, "the definition has no finalization")) }.into(),
         )
         .boxed();
     };
@@ -183,20 +183,16 @@ pub(super) fn finalize(shared: Arc<Shared>, run: &Run) -> BoxFuture<'static, Per
     .boxed()
 }
 
-/// Why the document of a finalization could not be made.
+/// Why the finalization document could not be generated.
 #[derive(Debug, thiserror::Error)]
 enum FinalizeError {
-    /// A template cannot be filled in.
     #[error(transparent)]
     Fill(#[from] FillError),
-    /// It cannot be written.
     #[error(transparent)]
     Write(#[from] Refused),
-    /// What was written cannot be read back.
     #[error(transparent)]
     Collect(#[from] CollectError),
-    /// What was written is not among the outputs.
-    #[error("nothing was made")]
+    #[error("no document was written")]
     Nothing,
 }
 

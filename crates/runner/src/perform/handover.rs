@@ -1,4 +1,4 @@
-//! Agents that hand over: what one has done is kept, and the next one goes on from there.
+//! Handovers between agents: the work of one is recorded, and the next continues from there.
 
 use crate::git::git_with;
 use lockgate_engine::run::handover::{Handover, HandoverKind};
@@ -6,10 +6,9 @@ use lockgate_engine::run::phase::Exchange;
 use lockgate_formats::continuation::{Answered, Continuation};
 use std::path::Path;
 
-/// So many commits of a handover are looked for; nobody hands over more.
 const MAX_COMMITS: usize = 1000;
 
-/// The block that the next agent gets; nothing where none has handed over.
+/// The prompt section for the next agent; `None` if there was no handover.
 pub(super) fn continuation(exchange: &Exchange) -> Option<String> {
     let handover = exchange.handover.as_deref()?;
     let (text, issues) = exchange.response.as_ref().map_or(("", false), |said| (said.text.as_str(), said.issues));
@@ -33,7 +32,7 @@ pub(super) fn continuation(exchange: &Exchange) -> Option<String> {
     ))
 }
 
-/// The commits that were handed over, to be looked for; none where a person said that they need not be there.
+/// The handed-over commits to verify; empty if a person said that they need not exist.
 pub(super) fn commits(exchange: &Exchange) -> Vec<String> {
     let named = exchange.handover.as_deref().filter(|_| !exchange.unchecked).map(named).unwrap_or_default();
     named.into_iter().map(str::to_owned).collect()
@@ -43,7 +42,7 @@ fn named(handover: &Handover) -> Vec<&str> {
     handover.completed.iter().filter_map(|done| done.commit.as_deref()).take(MAX_COMMITS).collect()
 }
 
-/// Those of some commits that git does not know in a folder. What does not look like a commit is never given to git.
+/// The commits that git does not know in a directory. Strings that do not look like commits are never passed to git.
 pub(super) async fn missing(dir: &Path, commits: Vec<String>) -> Vec<String> {
     if commits.is_empty() {
         return Vec::new();
@@ -53,12 +52,12 @@ pub(super) async fn missing(dir: &Path, commits: Vec<String>) -> Vec<String> {
         let is_hash = |commit: &str| (4..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
         let asked: Vec<&String> = commits.iter().filter(|commit| is_hash(commit)).collect();
         let names: String = asked.iter().map(|commit| format!("{commit}^{{commit}}\n")).collect();
-        let told = git_with(&dir, &["cat-file", "--batch-check=%(objecttype)"], &names).unwrap_or_else(|error| {
-            tracing::warn!(%error, "git cannot be asked about commits; they count as missing");
+        let output = git_with(&dir, &["cat-file", "--batch-check=%(objecttype)"], &names).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot check commits with git; they count as missing");
             String::new()
         });
         let known: Vec<&&String> =
-            asked.iter().zip(told.lines()).filter(|(_, told)| *told == "commit").map(|(asked, _)| asked).collect();
+            asked.iter().zip(output.lines()).filter(|(_, output)| *output == "commit").map(|(asked, _)| asked).collect();
         commits.iter().filter(|commit| !known.iter().any(|known| **known == *commit)).cloned().collect()
     });
     looked.await.unwrap_or_default()

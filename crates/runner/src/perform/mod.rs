@@ -1,17 +1,20 @@
-//! Performing effects in the real world: one function for each.
+//! Performs effects on this machine: one function for each.
 
 mod agent;
 mod answer_schema;
 mod artifacts;
+mod attempt;
 mod auth_gate;
 mod checkpoint;
 mod command;
 mod commit;
+mod conditions;
 mod diff;
 mod dir_lock;
 mod fan_out;
 mod gap_check;
 mod handover;
+mod loops;
 mod notices;
 mod prompt;
 mod script;
@@ -49,10 +52,10 @@ use lockgate_store::Store;
 use std::sync::Arc;
 use values::TaskValues;
 
-/// Hears the lines that tasks and gates print: of which run, at which address, and the line. One process drives many runs, whose addresses can be the same.
+/// Receives each line that a task or gate prints, with its run and address. One process drives many runs, whose addresses may
+/// coincide.
 pub type OnLine = Arc<dyn Fn(&RunId, &str, &str) + Send + Sync>;
 
-/// Performs effects on this machine.
 #[derive(Clone)]
 pub struct Performer {
     shared: Arc<Shared>,
@@ -68,22 +71,21 @@ struct Shared {
     secrets: secrets::Known,
     cache: values::Cache,
     dir_locks: dir_lock::DirLocks,
-    /// What stands in for processes, where nothing is to be done for real.
+    /// Replaces processes in a dry run.
     stubs: Option<Arc<Stubs>>,
 }
 
 impl Performer {
-    /// Performs effects under a root.
     pub fn new(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, on_line: OnLine) -> Self {
         Self::with(root, config, store, evaluator, on_line, None)
     }
 
-    /// Rehearses effects: scripts and conditions are evaluated, and stubs stand in for every process.
+    /// For a dry run: scripts and conditions are evaluated, and stubs replace every process.
     pub fn for_dry_run(root: Root, config: Config, store: Arc<dyn Store>, evaluator: Evaluator, stubs: Arc<Stubs>) -> Self {
         Self::with(root, config, store, evaluator, Arc::new(|_, _, _| {}), Some(stubs))
     }
 
-    /// The same, with a courier that delivers notices as the settings say; `render` makes the JSON of a notice.
+    /// Adds a courier that delivers notices according to the settings; `render` produces the JSON of a notice.
     pub fn notifying(self, render: Arc<Render>) -> Self {
         let Shared { root, config, store, .. } = &*self.shared;
         let Some(command) = config.notify.command.clone() else { return self };
@@ -134,12 +136,12 @@ impl Performer {
             Effect::Gate { phase, iteration, gate, attempt } => {
                 shell::gate(shared, run, (phase, *iteration), gate, *attempt, stop)
             }
-            Effect::Evaluate { phase, iteration } => script::condition(shared, run, phase, *iteration, stop),
+            Effect::Evaluate { phase, iteration } => conditions::checkpoint(shared, run, phase, *iteration, stop),
             Effect::Show { phase, iteration } => checkpoint::show(shared, run, phase, *iteration, stop),
             Effect::DiffBase { phase, iteration } => diff::record(shared, run, phase, *iteration, stop),
             Effect::Recheck { hold, revision } => checkpoint::recheck(shared, run, hold, *revision, stop),
             Effect::Check { hold, revision } => checkpoint::check(shared, run, hold, *revision, stop),
-            Effect::When { key } => fan_out::when(shared, run, key, stop),
+            Effect::When { key } => conditions::when(shared, run, key, stop),
             Effect::Gaps { phase, iteration, round } => gap_check::check(shared, run, (phase, *iteration), *round, stop),
             Effect::QueryAgent { requester, number } => agent::query_agent(shared, run, requester, *number, stop),
             Effect::Finalize => gap_check::finalize(shared, run),
@@ -156,7 +158,7 @@ impl Perform for Performer {
         let performed = self.start_effect(run, effect, stop).map(move |performed| mask_failures(performed, &masks)).boxed();
         match shared.secrets.unknown(run, &shared.config).filter(|_| shared.stubs.is_none()) {
             None => performed,
-            // Nothing is written or shown before every secret that may be in it is known.
+            // All secrets that the effect may output must be known before anything is written or shown.
             Some(unknown) => async move {
                 shared.secrets.find(unknown, shared.root.dir()).await;
                 performed.await
@@ -166,7 +168,7 @@ impl Perform for Performer {
     }
 
     fn project(&self, run: &Run) -> Option<StateFile> {
-        // A rehearsal keeps nothing.
+        // A dry run writes no files.
         let shared = self.shared.clone();
         StateFile::of(&shared.root, shared.store.clone(), run).filter(|_| shared.stubs.is_none())
     }
@@ -175,7 +177,7 @@ impl Perform for Performer {
         self.courier.as_ref()
     }
 
-    /// Every attempt that was not seen to its end has left its lock file, whatever the history says of it.
+    /// Every attempt that did not end in an orderly way has left its lock file, whatever the history says.
     fn end_orphans(&self, run: &Run) -> BoxFuture<'static, Result<(), OrphanError>> {
         let locks = self.shared.root.lock_files(&run.id);
         let commits = run.workflow.commits();
@@ -202,8 +204,7 @@ impl Perform for Performer {
     }
 }
 
-/// Masks why something failed and what is noted about a question: these texts come from many places, and some of them repeat what a
-/// program said.
+/// Masks failure messages and notes of questions, because some of them repeat a program's output.
 fn mask_failures(mut performed: Performed, masks: &Masks) -> Performed {
     let mask = |text: &mut String| *text = masks.mask_text(text).into_owned();
     let mask_failure = |failure: &mut Failure| {
@@ -256,7 +257,6 @@ fn mask_failures(mut performed: Performed, masks: &Masks) -> Performed {
     performed
 }
 
-/// A task that is to be done.
 #[derive(Clone, Copy)]
 struct TaskCall<'a> {
     phase: &'a Phase,
@@ -295,8 +295,8 @@ impl<'a> TaskCall<'a> {
         }
     }
 
-    fn ending(&self, shared: &Arc<Shared>, run: &Run, stop: Stop) -> fan_out::Ending {
-        fan_out::Ending::new(shared.clone(), run, *self, stop)
+    fn ending(&self, shared: &Arc<Shared>, run: &Run, stop: Stop) -> attempt::Ending {
+        attempt::Ending::new(shared.clone(), run, *self, stop)
     }
 }
 
@@ -343,17 +343,16 @@ fn failed(kind: FailureKind, message: impl std::fmt::Display) -> TaskOutcome {
 }
 
 impl Shared {
-    /// Where a run's files are.
     fn run_dirs(&self, run: &Run) -> RunDirs {
         self.root.run_dirs(&run.output_dir, run.feature.as_deref())
     }
 
-    /// The notices that commits must bring; none of a rehearsal.
+    /// The notices that commits must include; none in a dry run.
     fn subscriptions(&self) -> Subscriptions {
         if self.stubs.is_some() { Subscriptions::NONE } else { self.config.notify.subscriptions() }
     }
 
-    /// Masks for every secret that is known by now.
+    /// Masks for every secret that is known so far.
     fn masks(&self) -> Arc<Masks> {
         self.secrets.masks()
     }

@@ -1,4 +1,4 @@
-//! What the command that delivers notices must not learn: the secrets of the run that a notice is about.
+//! Withholds a run's secrets from the command that delivers its notices.
 
 use super::{Shared, secrets};
 use crate::outbox::command::Withhold;
@@ -8,15 +8,14 @@ use futures::future::BoxFuture;
 use lockgate_engine::run::Run;
 use std::sync::Arc;
 
-/// Knows the secrets of the runs that this process performs effects for.
 pub(super) struct Secrets(pub(super) Arc<Shared>);
 
 impl Withhold for Secrets {
     fn withhold(&self, run: &Run) -> BoxFuture<'static, (Vec<String>, Arc<Masks>)> {
         let shared = self.0.clone();
         let variables = secrets::variables(&run.workflow, &shared.config);
-        // Events were masked by the process that drives the run. A process that only answers learns what is in its environment; it does not run
-        // the commands that give secrets, which may ask the person.
+        // Events were already masked by the process that drives the run. A process that only answers learns the secrets in
+        // its environment; it does not run the commands that produce secrets, because they may prompt the person.
         let in_environment = shared.secrets.unknown(run, &shared.config).map(secrets::Unknown::in_environment);
         async move {
             if let Some(unknown) = in_environment {

@@ -1,4 +1,4 @@
-//! What an agent is told: its prompt filled in, and what it must know besides.
+//! Builds an agent's prompt: the rendered template plus context.
 
 use super::handover;
 use super::values::Ready;
@@ -8,11 +8,11 @@ use lockgate_engine::run::phase::TaskRun;
 use lockgate_engine::spec::workflow::{AgentWork, Phase, Prompt};
 use lockgate_engine::template::TemplateError;
 
-/// Nobody knows how far it had come.
-const CUT_OFF: &str = "An earlier attempt at this was cut off before it ended, so some of it may be done, and something may be half done. DiffObservation at what is \
-                       there before you begin, and do not do again what is done.";
+/// No one knows how far the interrupted attempt got.
+const CUT_OFF: &str = "An earlier attempt at this was cut off before it ended, so some of it may be done, and something may be half done. Check what \
+                       exists before you start, and do not repeat work that is already done.";
 
-/// What the words around a prompt are made of, taken when the task begins.
+/// The parts of a prompt, captured when the task starts.
 pub(super) struct PromptContext {
     prompt: Prompt,
     title: String,
@@ -22,9 +22,9 @@ pub(super) struct PromptContext {
     config: String,
     feedback: Option<String>,
     schema: Option<String>,
-    /// What an agent before handed over, and what a person said to that.
+    /// What the previous agent handed over, and a person's response to it.
     continuation: Option<String>,
-    /// Whether the attempt before was cut off.
+    /// Whether the previous attempt was interrupted.
     cut_off: bool,
 }
 
@@ -47,7 +47,6 @@ impl PromptContext {
         }
     }
 
-    /// The templates in it.
     pub(super) fn template(&self) -> &str {
         match &self.prompt {
             Prompt::Phase => "",
@@ -59,7 +58,7 @@ impl PromptContext {
         ["phase.feedback", "task.feedback"].iter().any(|path| self.template().contains(path))
     }
 
-    /// The whole prompt. What the author wrote stands first and alone decides what is to be done; the rest are facts.
+    /// The whole prompt. The author's text comes first and alone defines the work; everything after it is context.
     pub(super) fn text(&self, ready: &Ready, kind: Option<&str>, output_path: Option<&str>) -> Result<String, TemplateError> {
         let mut text = match &self.prompt {
             Prompt::Text(template) => ready.text(template)?,
@@ -87,7 +86,7 @@ impl PromptContext {
             facts.push_str(&format!("Answer with JSON alone, which must fit this JSON Schema:\n{schema}\n"));
         }
         if let Some(feedback) = self.feedback.as_ref().filter(|_| !self.includes_feedback()) {
-            facts.push_str(&format!("This was done before, and a person or a check said about it:\n{feedback}\n"));
+            facts.push_str(&format!("This was done before, and a person or a check responded:\n{feedback}\n"));
         }
         if self.cut_off {
             facts.push_str(&format!("{CUT_OFF}\n"));
@@ -101,7 +100,7 @@ impl PromptContext {
         Ok(text)
     }
 
-    /// Nobody wrote a prompt: what the phase is for has to do.
+    /// Without a prompt, the description of the phase is used.
     fn default_prompt(&self, kind: Option<&str>) -> String {
         let role = kind.map(|kind| format!("You are the subagent `{kind}`.\n\n")).unwrap_or_default();
         format!("{role}{}", self.description.as_deref().unwrap_or(&self.title))

@@ -1,7 +1,7 @@
-//! Scripts and conditions: JavaScript in a worker process.
+//! Scripts: JavaScript in a worker process.
 
 use super::values::{FillError, Renderer, TaskValues, overlay};
-use super::{Shared, TaskCall, failed, fan_out};
+use super::{Shared, TaskCall, failed};
 use crate::dry_run::{Position, Stubs};
 use crate::files::{MissingOutputs, RunDirs, collect_outputs};
 use crate::process::Stop;
@@ -12,40 +12,40 @@ use crate::secret::Masks;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::id::{PhaseId, RunId, TaskKey};
+use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
-use lockgate_engine::run::command::{CommandKind, TaskOutcome};
+use lockgate_engine::run::command::TaskOutcome;
 use lockgate_engine::run::context::Context;
-use lockgate_engine::run::event::{ConditionOutcome, Failure, FailureKind, OutputFile, Requester};
+use lockgate_engine::run::event::{Failure, FailureKind, OutputFile, Requester};
 use lockgate_engine::spec::workflow::{Phase, Reads, Script};
 use lockgate_engine::stored_value::StoredValue;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What an evaluation needs of the run, taken when it begins.
+/// What an evaluation needs from the run, captured when it starts.
 pub(super) struct Prepared {
     source: Arc<str>,
     line: u32,
     form: Form,
     context: Context,
     globals: Vec<(String, String)>,
-    /// Globals whose values may have to be fetched.
+    /// Globals whose values may have to be loaded from the store.
     data: Vec<(&'static str, StoredValue)>,
     files: Option<Files>,
-    /// What the phase is expected to leave behind, as templates.
+    /// Templates of the files that the phase is expected to write.
     expected: Option<(Renderer, Vec<String>)>,
-    /// What agents said to this script before: question and answer.
+    /// Earlier agent queries of this script: question and answer.
     agent_queries: Option<Vec<(StoredValue, StoredValue)>>,
     limits: Limits,
 }
 
-/// Why an evaluation gave nothing, and what it had logged until then.
+/// Why an evaluation gave no result, and its log up to then.
 pub(super) struct EvalError {
     pub(super) kind: FailureKind,
     pub(super) message: String,
     pub(super) log: Vec<String>,
-    /// What it wants to ask an agent; then this is no trouble.
+    /// The agent query that it is waiting for; in that case this is not an error.
     pub(super) wants: Option<String>,
 }
 
@@ -55,24 +55,22 @@ impl EvalError {
     }
 }
 
-/// So many of the last logged lines go into the record of a failure.
+/// How many of the last log lines go into the record of a failure.
 const TAIL_LINES: usize = 40;
 
-/// How a script is evaluated.
 pub(super) struct EvalOptions<'a> {
     pub(super) form: Form,
     pub(super) limits: Limits,
-    /// Whether it may use files.
     pub(super) files: bool,
-    /// Who asks, where it may ask an agent.
+    /// Who queries, if it may query an agent.
     pub(super) requester: Option<&'a Requester>,
     pub(super) task: TaskValues<'a>,
 }
 
 impl<'a> EvalOptions<'a> {
-    /// A function body that may use files and ask agents.
+    /// A function body that may use files and query agents.
     pub(super) fn script(shared: &Shared, requester: Option<&'a Requester>, task: TaskValues<'a>) -> Self {
-        let limits = Limits { time: shared.config.script.time, memory: memory(shared), ..Limits::SCRIPT };
+        let limits = Limits { time: shared.config.script.timeout, memory: memory(shared), ..Limits::SCRIPT };
         Self { form: Form::Body, limits, files: true, requester, task }
     }
 
@@ -130,7 +128,7 @@ pub(super) fn task(
                 },
                 Err(eval_error) => {
                     keep_log(&shared, &run, &key, &eval_error.log, &log);
-                    fan_out::eval_failed(&shared, eval_error)
+                    eval_failed(&shared, eval_error)
                 }
             }
         };
@@ -139,38 +137,19 @@ pub(super) fn task(
     .boxed()
 }
 
-pub(super) fn condition(
-    shared: Arc<Shared>,
-    run: &Run,
-    phase: &PhaseId,
-    iteration: u32,
-    stop: Stop,
-) -> BoxFuture<'static, Performed> {
-    let declared = run.workflow.phase(phase.as_str());
-    let condition = declared.and_then(|phase| Some((phase, phase.checkpoint.as_ref()?.condition.as_ref()?)));
-    let phase = phase.clone();
-    let Some((declared, condition)) = condition else {
-        let outcome = ConditionOutcome::Error("the definition has no such condition".into());
-        return futures::future::ready(CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()).boxed();
-    };
-    let prepared = prepare(&shared, run, declared, condition, EvalOptions::condition(&shared, false, TaskValues::default()));
-    async move {
-        let outcome = truth(&shared, evaluate(&shared, prepared, &stop).await);
-        CommandKind::ConditionEvaluated { phase, iteration, outcome }.into()
-    }
-    .boxed()
-}
-
-/// What a condition gave.
-pub(super) fn truth(shared: &Shared, evaluated: Result<Returned, EvalError>) -> ConditionOutcome {
-    match evaluated {
-        Ok(Returned { truthy: true, .. }) => ConditionOutcome::True,
-        Ok(Returned { truthy: false, .. }) => ConditionOutcome::False,
-        Err(eval_error) => ConditionOutcome::Error(masked(shared, &eval_error).message),
+/// The outcome of an evaluation without a result: it queries an agent, or it has failed.
+pub(super) fn eval_failed(shared: &Shared, eval_error: EvalError) -> Outcome {
+    match &eval_error.wants {
+        Some(prompt) => {
+            let prompt = shared.masks().mask_text(prompt).into_owned();
+            let (stored_value, stored) = StoredValue::keep(&Value::String(prompt));
+            (TaskOutcome::QueriesAgent(stored_value), stored.into_iter().collect())
+        }
+        None => (TaskOutcome::Failed(masked(shared, &eval_error)), Vec::new()),
     }
 }
 
-/// Evaluates, unless somebody stops it first; whoever does so does not wait for what it would have given.
+/// Evaluates until it is stopped; then it returns immediately, without waiting for the result.
 pub(super) async fn evaluate(shared: &Shared, prepared: Prepared, stop: &Stop) -> Result<Returned, EvalError> {
     tokio::select! {
         called = call(shared, prepared) => called,
@@ -178,7 +157,7 @@ pub(super) async fn evaluate(shared: &Shared, prepared: Prepared, stop: &Stop) -
     }
 }
 
-/// Evaluates what is to be evaluated for an attempt of a task, unless something stands in for it; then gives what does.
+/// Evaluates an attempt of a task, or returns its stub if there is one.
 pub(super) async fn stubbed_or_evaluated<'s>(
     shared: &'s Shared,
     prepared: Prepared,
@@ -199,7 +178,6 @@ pub(super) async fn stubbed_or_evaluated<'s>(
     }
 }
 
-/// The output directory of a script is a link to where it may not write.
 #[derive(Debug, thiserror::Error)]
 #[error("the output directory {} leads to {}, where a script may not write", path.display(), leads_to.display())]
 struct LeadsOut {
@@ -207,12 +185,12 @@ struct LeadsOut {
     leads_to: PathBuf,
 }
 
-/// An output directory that the workflow chose may be a link; it must not lead out of the root, nor to Lockgate's own state.
+/// An output directory chosen by the workflow may be a symlink; it must not lead out of the root or to Lockgate's own state.
 fn stays_inside(run_dirs: &RunDirs) -> Result<(), LeadsOut> {
     let path = run_dirs.output_path();
-    // What does not exist yet is made as a folder, not as a link.
+    // A directory that does not exist yet is created as a real one.
     let (Ok(found), Ok(root)) = (path.canonicalize(), run_dirs.root.canonicalize()) else { return Ok(()) };
-    let state = root.join(crate::root::FOLDER);
+    let state = root.join(crate::root::STATE_DIR);
     if !found.starts_with(&root) || found.starts_with(&state) || state.starts_with(&found) {
         return Err(LeadsOut { path, leads_to: found });
     }
@@ -263,7 +241,7 @@ pub(super) fn prepare(shared: &Shared, run: &Run, phase: &Phase, script: &Script
     Prepared { source, line, form, context, globals, data, files, expected, agent_queries, limits }
 }
 
-/// What the tasks of a phase are expected to leave behind: as templates, with what fills them in.
+/// Templates of the files that a phase's tasks are expected to write, and a renderer for them.
 fn expected(run: &Run, phase: &Phase, run_dirs: &RunDirs) -> (Renderer, Vec<String>) {
     let current = run.current.as_ref().filter(|current| current.id == phase.id);
     let called = current.into_iter().flat_map(|current| &current.tasks).filter_map(|task| task.spec.as_deref());
@@ -274,7 +252,6 @@ fn expected(run: &Run, phase: &Phase, run_dirs: &RunDirs) -> (Renderer, Vec<Stri
 }
 
 impl Prepared {
-    /// Adds a global value.
     pub(super) fn with(mut self, name: &str, json: String) -> Self {
         self.globals.push((name.to_owned(), json));
         self
@@ -296,7 +273,7 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, EvalError
     }
     if let (Some(files), Some((renderer, templates))) = (&mut files, expected) {
         let ready = renderer.ready(shared).await.map_err(eval_error)?;
-        // What depends on an item or on what is not there yet cannot be expected by name.
+        // Paths that depend on an item or on missing values cannot be predicted.
         files.expected = templates.iter().filter_map(|template| ready.text(template).ok()).collect();
     }
     let agent_queries = match agent_queries {
@@ -320,7 +297,7 @@ async fn call(shared: &Shared, prepared: Prepared) -> Result<Returned, EvalError
     })
 }
 
-/// Evaluates a call. A prompt that holds a secret is recorded without it, and so it is found again by what is recorded.
+/// Evaluates a call. A prompt with a secret is recorded masked, and is therefore also looked up masked.
 async fn evaluate_with_secrets(shared: &Shared, mut call: Call) -> Result<Returned, Failed> {
     loop {
         let evaluated = shared.evaluator.evaluate(&call).await;
@@ -344,7 +321,7 @@ async fn recorded_replies(shared: &Shared, known: Vec<(StoredValue, StoredValue)
     Ok(agent_queries)
 }
 
-/// What a script came to, with the values that this refers to.
+/// The outcome of a script, with the values it refers to.
 pub(super) type Outcome = (TaskOutcome, Vec<(Digest, Vec<u8>)>);
 
 async fn finished(
@@ -383,7 +360,7 @@ async fn finished(
     (TaskOutcome::Finished { result, outputs }, values)
 }
 
-/// What went wrong, with its place in the workflow file where that is known.
+/// The error message, with its line in the workflow file if known.
 fn locate_in_file(error: &ScriptError, first_line: u32) -> String {
     match error {
         ScriptError::Thrown { message, line: Some(line), .. } if first_line > 0 => {
@@ -401,7 +378,7 @@ fn locate_in_file(error: &ScriptError, first_line: u32) -> String {
     }
 }
 
-/// Masks the texts of a JSON value, and leaves it a JSON value.
+/// Masks the strings in a JSON value, keeping it valid JSON.
 pub(super) fn mask_json(json: &str, masks: &Masks) -> String {
     if !masks.contains(json.as_bytes()) {
         return json.to_owned();
@@ -427,18 +404,15 @@ pub(super) fn mask_json(json: &str, masks: &Masks) -> String {
 
 pub(super) type Collected = (Vec<OutputFile>, Vec<(Digest, Vec<u8>)>);
 
-/// Why the outputs of a task could not be collected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CollectError {
-    /// Some are not there as they should be.
     #[error(transparent)]
     Missing(#[from] MissingOutputs),
-    /// The thread that looks at them panicked.
     #[error(transparent)]
     Panicked(#[from] tokio::task::JoinError),
 }
 
-/// Makes declared outputs durable and digests them, off the drive loop's thread.
+/// Makes declared outputs durable and computes their digests, off the drive loop's thread.
 pub(super) async fn collect(
     run_dirs: RunDirs,
     paths: Vec<String>,
@@ -459,7 +433,7 @@ pub(super) fn masked(shared: &Shared, eval_error: &EvalError) -> Failure {
     Failure { kind: eval_error.kind, message: masks.mask_text(&eval_error.message).into_owned(), tail }
 }
 
-/// Writes what a script logged. A log that cannot be written is no reason to fail a script that did its work.
+/// Writes a script's log. An unwritable log is no reason to fail a script that did its work.
 pub(super) fn keep_log(shared: &Shared, run: &RunId, key: &TaskKey, lines: &[String], log: &Path) {
     if lines.is_empty() {
         return;
@@ -471,6 +445,6 @@ pub(super) fn keep_log(shared: &Shared, run: &RunId, key: &TaskKey, lines: &[Str
     let text = lines.join("\n") + "\n";
     let folder = log.parent().map_or(Ok(()), std::fs::create_dir_all);
     if let Err(error) = folder.and_then(|()| std::fs::write(log, masks.mask_text(&text).as_bytes())) {
-        tracing::warn!(path = %log.display(), %error, "the log of a script is not written");
+        tracing::warn!(path = %log.display(), %error, "cannot write the log of a script");
     }
 }

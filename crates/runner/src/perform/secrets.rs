@@ -1,4 +1,4 @@
-//! The secrets of the runs that this process performs effects for, known before anything of theirs is written or shown.
+//! The secrets of the runs that this process performs effects for, resolved before anything of theirs is written or shown.
 
 use crate::config::{Config, DATABASE_VARIABLE};
 use crate::secret::{Masks, Secret};
@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What this process knows of secrets.
 #[derive(Default)]
 pub(super) struct Known {
     inner: Mutex<Inner>,
@@ -18,18 +17,18 @@ pub(super) struct Known {
 
 #[derive(Default)]
 struct Inner {
-    /// Definitions whose every secret has been looked for.
+    /// Definitions whose secrets have all been resolved.
     looked_for: BTreeSet<Digest>,
 }
 
-/// Secrets to be looked for, and the definition that lists them.
+/// Secrets to be resolved, and the definition that lists them.
 pub(super) struct Unknown {
     definition: Digest,
     secrets: Vec<(String, Option<SecretSource>)>,
 }
 
 impl Unknown {
-    /// Those among them that are environment variables.
+    /// Those that come from environment variables.
     pub(super) fn in_environment(mut self) -> Self {
         self.secrets.retain(|(_, source)| match source {
             None | Some(SecretSource::Env(_)) => true,
@@ -44,7 +43,7 @@ impl Known {
         self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// The secrets of a run's workflow, unless they were looked for before.
+    /// The secrets of a run's workflow, unless they were already resolved.
     pub(super) fn unknown(&self, run: &Run, config: &Config) -> Option<Unknown> {
         if self.inner().looked_for.contains(&run.definition) {
             return None;
@@ -54,13 +53,14 @@ impl Known {
         Some(Unknown { definition: run.definition, secrets })
     }
 
-    /// Looks for secrets. One that cannot be found is told by the task that lists it; it cannot be in anything that this process writes.
+    /// Resolves secrets. The task that lists one reports if it cannot be found; it cannot appear in anything that this
+    /// process writes.
     pub(super) async fn find(&self, unknown: Unknown, dir: &Path) {
         self.find_some(&unknown, dir).await;
         self.inner().looked_for.insert(unknown.definition);
     }
 
-    /// The same for some secrets of a definition, whose others are still to be looked for.
+    /// Resolves some secrets of a definition; the others stay unresolved.
     pub(super) async fn find_some(&self, unknown: &Unknown, dir: &Path) {
         for (name, source) in &unknown.secrets {
             if let Ok(secret) = Secret::resolve(name, source.as_ref(), dir).await {
@@ -69,18 +69,19 @@ impl Known {
         }
     }
 
-    /// Takes in a secret that was resolved for a task. Its earlier values stay masked: they may be anywhere by now.
+    /// Adds a secret that was resolved for a task. Its earlier values stay masked, because they may already have been written
+    /// anywhere.
     pub(super) fn add(&self, secret: Secret) {
         self.masks.add([&secret]);
     }
 
-    /// Masks for every secret that is known, now and later.
+    /// Masks for every secret that is or becomes known.
     pub(super) fn masks(&self) -> Arc<Masks> {
         self.masks.clone()
     }
 }
 
-/// The names of all secrets that a workflow names for tasks, gates or agents, or that the settings name for agents.
+/// The names of all secrets that a workflow lists for tasks, gates or agents, or the settings for agents.
 fn listed(workflow: &Workflow, config: &Config) -> BTreeSet<String> {
     let tasks = workflow.phases.iter().flat_map(|phase| &phase.tasks).flat_map(|task| &task.secrets);
     let gates = workflow.phases.iter().flat_map(|phase| &phase.gates).flat_map(|gate| &gate.secrets);
@@ -88,7 +89,8 @@ fn listed(workflow: &Workflow, config: &Config) -> BTreeSet<String> {
     tasks.chain(gates).chain(agents).chain(workflow.secrets.keys()).cloned().collect()
 }
 
-/// The environment variables that hold a secret of a workflow: no task inherits them, those that list a secret are given it.
+/// The environment variables that hold secrets of a workflow. No task inherits them; a task that lists a secret receives it
+/// explicitly.
 pub(super) fn variables(workflow: &Workflow, config: &Config) -> Vec<String> {
     let declared = workflow.secrets.values().filter_map(|source| match source {
         SecretSource::Env(variable) => Some(variable.clone()),

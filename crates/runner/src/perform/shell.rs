@@ -1,4 +1,4 @@
-//! Shell tasks and gates: a command in its own session, with its secrets, its log and its declared outputs.
+//! Shell tasks and gates: a command in its own session, with its secrets, log and declared outputs.
 
 use super::command::{Prepared, ProcessSpec, explain, failure, prepare, renderer, start};
 use super::values::TaskValues;
@@ -101,7 +101,7 @@ pub(super) fn gate(
     judged.map(move |judged| ended(judged.err())).boxed()
 }
 
-/// Runs a command; gives why it failed, where it did.
+/// Runs a command; returns the failure, if it failed.
 pub(super) async fn execute(
     shared: &Shared,
     prepared: &Prepared,
@@ -114,7 +114,7 @@ pub(super) async fn execute(
     execute_rendered(shared, prepared, ready, command, stop).await
 }
 
-/// A shell whose quoting is not known cannot be given a value in its command.
+/// A value cannot be inserted into a command for a shell with unknown quoting rules.
 #[derive(Debug, thiserror::Error)]
 #[error("the value of `{path}` cannot be quoted for `{shell}`; give it a name under `env` and read that variable")]
 struct Unquotable {
@@ -122,7 +122,7 @@ struct Unquotable {
     shell: String,
 }
 
-/// A shell that settings name is not known when a workflow is checked, so its commands are looked at here.
+/// A shell from the settings is not known when a workflow is validated, so its commands are checked here.
 fn refuse_unquotable(shell: Option<&Shell>, command: &str) -> Result<(), Unquotable> {
     let Some(shell) = shell.filter(|shell| !shell.is_posix()) else { return Ok(()) };
     match template::tags(command).first() {
@@ -131,7 +131,7 @@ fn refuse_unquotable(shell: Option<&Shell>, command: &str) -> Result<(), Unquota
     }
 }
 
-/// The same with a command that is filled in already.
+/// Like [`execute`], with a command that is already rendered.
 pub(super) async fn execute_rendered(
     shared: &Shared,
     prepared: &Prepared,

@@ -1,4 +1,4 @@
-//! Stored values that effects need, and the values that templates see.
+//! Stored values for effects, and the values that templates see.
 
 use super::Shared;
 use lockgate_engine::digest::Digest;
@@ -13,45 +13,38 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Why a value cannot be had, or a template cannot be filled in with it.
+/// Why a value cannot be loaded, or a template cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FillError {
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store does not have a value that the history refers to.
     #[error("the stored value {0} is missing")]
     Missing(Digest),
-    /// The bytes of a stored value are not text.
-    #[error("the stored value {0} is no text")]
+    #[error("the stored value {0} is not text")]
     NotText(Digest),
-    /// A value is not JSON.
     #[error(transparent)]
     NotJson(#[from] serde_json::Error),
-    /// The template asks for what is not there, or is no template.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
 
-/// Stored JSON texts that were needed lately, so that each is read once.
+/// A cache of recently used JSON texts, so that each is read only once.
 #[derive(Default)]
 pub(super) struct Cache {
     texts: Mutex<BTreeMap<Digest, Arc<str>>>,
 }
 
-/// At most so many bytes of stored texts are kept.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 impl Shared {
-    /// The JSON text of a stored value.
     pub(super) async fn stored_text(&self, digest: Digest) -> Result<Arc<str>, FillError> {
-        if let Some(text) = self.cache.texts.lock().expect("nobody panics while holding this").get(&digest) {
+        if let Some(text) = self.cache.texts.lock().expect("no code panics while holding this lock").get(&digest) {
             return Ok(text.clone());
         }
         let found = self.store.values(&[digest]).await?;
         let bytes = found.into_iter().next().flatten().ok_or(FillError::Missing(digest))?;
         let text: Arc<str> = String::from_utf8(bytes).map_err(|_| FillError::NotText(digest))?.into();
-        let mut texts = self.cache.texts.lock().expect("nobody panics while holding this");
+        let mut texts = self.cache.texts.lock().expect("no code panics while holding this lock");
         if texts.values().map(|text| text.len()).sum::<usize>() + text.len() > CACHE_BYTES {
             texts.clear();
         }
@@ -61,7 +54,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// A value, from where it is kept.
+    /// Loads and parses a value.
     pub(super) async fn value(&self, stored_value: &StoredValue) -> Result<Value, FillError> {
         let parsed = match stored_value {
             StoredValue::Inline(text) => serde_json::from_str(text),
@@ -71,7 +64,7 @@ impl Shared {
     }
 }
 
-/// Puts the values of a phase before those of the run.
+/// Overrides the run's `vars` with those of a phase.
 pub(super) fn overlay(context: &mut Context, vars: &BTreeMap<String, Value>) {
     let Some(Value::Object(known)) = context.value.get_mut("vars") else { return };
     for (name, value) in vars {
@@ -80,26 +73,25 @@ pub(super) fn overlay(context: &mut Context, vars: &BTreeMap<String, Value>) {
     }
 }
 
-/// What templates and scripts see of the task that they belong to.
+/// What templates and scripts see of their task.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TaskValues<'a> {
-    /// Its id and the attempt.
     pub(super) id: Option<(&'a str, u32)>,
-    /// What people call it.
+    /// Its display name.
     pub(super) name: Option<&'a str>,
-    /// The item that it is done for.
+    /// The item of a fanned-out task.
     pub(super) item: Option<(&'a str, &'a StoredValue)>,
-    /// What the round before gave, and which round this is, counted from 1.
+    /// The result of the previous round, and the number of this round, counted from 1.
     pub(super) round: Option<(Option<&'a StoredValue>, u32)>,
-    /// What a subagent is configured with.
+    /// The configuration of a subagent.
     pub(super) config: Option<&'a BTreeMap<String, Value>>,
-    /// Where its agent's work goes.
+    /// The path for its agent's output.
     pub(super) output_path: Option<&'a str>,
-    /// What a person found with its last attempt.
+    /// Feedback from a person on the last attempt.
     pub(super) feedback: Option<&'a str>,
 }
 
-/// What templates of a run see, with stored values still to be filled in.
+/// The template values of a run, with stored values still to be loaded.
 pub(super) struct TemplateValues {
     context: Context,
     rest: Vec<(&'static str, Value)>,
@@ -108,7 +100,7 @@ pub(super) struct TemplateValues {
 }
 
 impl TemplateValues {
-    /// The values for templates of a phase; `output_dir` as it is to appear in them.
+    /// The values for templates of a phase; `output_dir` is used as given.
     fn of(run: &Run, phase: &Phase, output_dir: &Path, task: TaskValues<'_>) -> Self {
         let mut of_task = task.id.map_or(Value::Null, |(id, attempt)| json!({"id": id, "attempt": attempt}));
         if let Some(name) = task.name {
@@ -141,7 +133,7 @@ impl TemplateValues {
         Self { context, rest, item, previous }
     }
 
-    /// Fills in stored values: an object with `context`, and its parts beside it.
+    /// Loads stored values. The result has `context`, and the parts of the context at the top level too.
     pub(super) async fn fill(self, shared: &Shared) -> Result<Value, FillError> {
         let mut context = Value::Object(self.context.value);
         for (path, digest) in self.context.stored {
@@ -152,7 +144,8 @@ impl TemplateValues {
             }
             *place = serde_json::from_str(&text)?;
         }
-        // Documents name the parts of the context as they are; `workflow` and `phase` say more than the parts of that name.
+        // Documents refer to parts of the context directly; `workflow` and `phase` have more fields than the parts of that
+        // name.
         let mut values = context.clone();
         values["context"] = context;
         for (name, value) in self.rest {
@@ -168,18 +161,18 @@ impl TemplateValues {
     }
 }
 
-/// Renders the templates of one effect; values are gathered only when a template asks for any.
+/// Renders the templates of one effect. Values are collected only if a template needs any.
 pub(super) struct Renderer {
     values: Option<TemplateValues>,
 }
 
-/// A renderer whose values are all there.
+/// A renderer with all values loaded.
 pub(super) struct Ready {
     values: Value,
 }
 
 impl Renderer {
-    /// For these templates of a phase, and of a task or gate of it where there is one.
+    /// For templates of a phase, and of one of its tasks or gates.
     pub(super) fn of<'a>(
         run: &Run,
         phase: &Phase,
@@ -191,7 +184,6 @@ impl Renderer {
         Self { values: asks.then(|| TemplateValues::of(run, phase, output_dir, task)) }
     }
 
-    /// Gathers the values.
     pub(super) async fn ready(self, shared: &Shared) -> Result<Ready, FillError> {
         let values = match self.values {
             Some(values) => values.fill(shared).await?,
@@ -202,22 +194,20 @@ impl Renderer {
 }
 
 impl Ready {
-    /// Fills in a template as plain text.
     pub(super) fn text(&self, template: &str) -> Result<String, TemplateError> {
         render(template, &self.values, Escape::None)
     }
 
-    /// Fills in a whole document, whose paths may lead nowhere.
+    /// Renders a whole document, in which missing values are allowed.
     pub(super) fn document(&self, template: &str) -> Result<String, TemplateError> {
         mustache::render_document(template, &self.values)
     }
 
-    /// Fills in a shell command, each value quoted as one word.
+    /// Renders a shell command, with each value quoted as one word.
     pub(super) fn shell(&self, template: &str) -> Result<String, TemplateError> {
         render(template, &self.values, Escape::Shell)
     }
 
-    /// Fills in several templates.
     pub(super) fn texts(&self, templates: &[String]) -> Result<Vec<String>, TemplateError> {
         templates.iter().map(|template| self.text(template)).collect()
     }

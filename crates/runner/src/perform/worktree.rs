@@ -1,4 +1,4 @@
-//! Git worktrees: a run or a task that works in a folder and on a branch of its own.
+//! Git worktrees: separate directories and branches for runs or tasks.
 
 use super::Shared;
 use super::command::{Prepared, failure, start};
@@ -11,25 +11,23 @@ use lockgate_engine::run::event::{Failure, FailureKind};
 use lockgate_engine::spec::workflow::{Gate, Phase, Task, Worktree};
 use std::path::{Path, PathBuf};
 
-/// The worktree that something works in, and the one that it branches off from.
+/// The worktree for some work, and the one it branches off from.
 pub(super) struct Wanted {
     tree: Tree,
     from: Option<Tree>,
 }
 
 impl Wanted {
-    /// The same worktree.
     pub(super) fn same(&self) -> Self {
         Self { tree: self.tree.clone(), from: self.from.clone() }
     }
 
-    /// The name of the worktree.
     pub(super) fn name(&self) -> String {
         self.tree.name.clone()
     }
 }
 
-/// The worktree of the whole run, where its workflow asks for one.
+/// The worktree of the whole run, if its workflow asks for one.
 pub(super) fn of_run(run: &Run) -> Option<Wanted> {
     match run.workflow.worktree {
         Worktree::No => None,
@@ -37,13 +35,13 @@ pub(super) fn of_run(run: &Run) -> Option<Wanted> {
     }
 }
 
-/// The files of a checkpoint as they lie where the run works: what is not an output is meant in its worktree, not in the root.
+/// The paths of a checkpoint's files where the run works: a file that is not an output is in its worktree, not in the root.
 pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, run_dirs: &RunDirs, paths: Vec<String>) -> Vec<String> {
     let Some(base) = tree.and_then(|wanted| worktree::place(&shared.root, &wanted.tree)) else { return paths };
     let Ok(base) = base.strip_prefix(&run_dirs.root).map(Path::to_owned) else { return paths };
     let in_output = |path: &str| {
         output_exists(run_dirs, path).unwrap_or_else(|error| {
-            tracing::debug!(?error, path, "whether a file is an output cannot be told; it counts as one of the worktree");
+            tracing::debug!(?error, path, "cannot tell whether a file is an output; treating it as a file of the worktree");
             false
         })
     };
@@ -67,7 +65,6 @@ pub(super) fn shown(shared: &Shared, tree: Option<Wanted>, run_dirs: &RunDirs, p
     meant
 }
 
-/// The worktree that a task works in.
 pub(super) fn wanted(run: &Run, key: &TaskKey, task: &Task) -> Option<Wanted> {
     let of_run = of_run(run);
     match task.worktree {
@@ -76,8 +73,8 @@ pub(super) fn wanted(run: &Run, key: &TaskKey, task: &Task) -> Option<Wanted> {
     }
 }
 
-/// The worktree that a gate judges: that of the task it belongs to, else that of the run. The items of a list have one each, so a gate of
-/// all of them judges that of the run.
+/// The worktree that a gate checks: that of its task, otherwise that of the run. The items of a list have one each, so a gate
+/// for all of them uses that of the run.
 pub(super) fn of_gate(run: &Run, phase: &Phase, iteration: u32, gate: &Gate) -> Option<Wanted> {
     let task = gate.task.as_ref().and_then(|id| phase.task(id.as_str())).filter(|task| task.for_each.is_none());
     match task {
@@ -89,7 +86,8 @@ pub(super) fn of_gate(run: &Run, phase: &Phase, iteration: u32, gate: &Gate) -> 
     }
 }
 
-/// The directory that something worked in: the root, or its worktree. Nothing if the worktree is missing: the root is no substitute.
+/// The directory of finished work: the root or its worktree. `None` if the worktree is missing, because the root is no
+/// substitute.
 pub(super) fn existing(shared: &Shared, wanted: Option<Wanted>) -> Option<PathBuf> {
     match wanted.filter(|_| shared.stubs.is_none()) {
         None => Some(shared.root.dir().to_owned()),
@@ -97,7 +95,7 @@ pub(super) fn existing(shared: &Shared, wanted: Option<Wanted>) -> Option<PathBu
     }
 }
 
-/// The directory that something works in: the root, or its worktree, which is created if it does not exist yet.
+/// The working directory: the root, or the worktree, which is created if it does not exist yet.
 pub(super) async fn directory(shared: &Shared, wanted: Option<Wanted>, stop: &Stop) -> Result<PathBuf, Failure> {
     let Some(Wanted { tree, from }) = wanted.filter(|_| shared.stubs.is_none()) else {
         return Ok(shared.root.dir().to_owned());
@@ -115,7 +113,7 @@ pub(super) async fn directory(shared: &Shared, wanted: Option<Wanted>, stop: &St
     })
 }
 
-/// Creates the worktree if it does not exist yet, and makes the work happen in it.
+/// Creates the worktree if it does not exist yet, and makes it the working directory.
 pub(super) async fn enter(shared: &Shared, prepared: &mut Prepared, wanted: Option<Wanted>, stop: &Stop) -> Result<(), Failure> {
     let Some(wanted) = wanted.filter(|_| shared.stubs.is_none()) else { return Ok(()) };
     let base = directory(shared, Some(wanted), stop).await?;

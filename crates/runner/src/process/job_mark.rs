@@ -1,28 +1,28 @@
-//! A mark that everything a job starts keeps: a limit on the number of file locks, which Linux has not enforced since 2.4.
+//! A mark that everything started by a job inherits: a limit on the number of file locks, which Linux has not enforced since
+//! 2.4.
 //!
-//! A process inherits its limits, whatever becomes of its environment, its descriptors, its session and its parents; and without
-//! privileges it can lower them but never raise them. So a daemon stays recognizable as started by a task, whatever it closed or cleared.
-//! Each job has a value of its own, in a range that no one else is likely to use.
+//! A process inherits its limits whatever happens to its environment, descriptors, session and parents, and without
+//! privileges it can lower but never raise them. A daemon therefore stays recognizable as started by a task, whatever it
+//! closed or cleared. Each job has its own value, in a range that no other software is likely to use.
 
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::Path;
 
-/// The upper bits of all our values.
+/// The upper bits of all values.
 const OURS: u64 = 0x4C47 << 48;
 
-/// The bits that tell jobs apart.
+/// The bits that identify a job.
 const OF_JOB: u64 = (1 << 48) - 1;
 
-/// The value for the job with this lock.
 pub(super) fn of_job(lock_path: &Path) -> u64 {
     let digest = blake3::hash(lock_path.as_os_str().as_encoded_bytes());
     let bytes = digest.as_bytes().first_chunk::<8>().copied().unwrap_or_default();
     OURS | (u64::from_le_bytes(bytes) & OF_JOB)
 }
 
-/// Marks this process and everything that it will start. Safe between fork and exec. Where the limit cannot be set, because the system has
-/// none or a lower one is set already, the job is recognized by its other marks only.
+/// Marks this process and everything it will start. Safe between fork and exec. If the limit cannot be set, because the
+/// system has none or a lower one is already set, the job is recognized only by its other marks.
 pub(super) fn mark(value: u64) {
     #[cfg(not(target_os = "linux"))]
     let _ = value;
@@ -31,7 +31,7 @@ pub(super) fn mark(value: u64) {
     let _ = setrlimit(Resource::Locks, Rlimit { current: Some(value), maximum: Some(value) });
 }
 
-/// Whether this process was started by a job, however long ago.
+/// Whether this process was started by a job, directly or indirectly.
 pub fn is_inside_job() -> bool {
     #[cfg(not(target_os = "linux"))]
     return false;
@@ -44,13 +44,13 @@ pub fn is_inside(lock_path: &Path) -> bool {
     std::path::absolute(lock_path).is_ok_and(|path| has(std::process::id(), of_job(&path)))
 }
 
-/// Whether another process carries the value of a job.
+/// Whether another process carries the mark of a job.
 pub(super) fn has(pid: u32, value: u64) -> bool {
     let Ok(limits) = std::fs::read_to_string(format!("/proc/{pid}/limits")) else { return false };
     hard_limit(&limits).is_some_and(|limit| limit == value)
 }
 
-/// The hard limit on file locks in the table that /proc shows of a process.
+/// The hard limit on file locks in `/proc/PID/limits`.
 fn hard_limit(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
     line.split_whitespace().nth(1)?.parse().ok()

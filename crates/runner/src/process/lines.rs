@@ -1,18 +1,18 @@
-//! Lines out of a stream of bytes.
+//! Splits a byte stream into lines.
 
 use std::borrow::Cow;
 
-/// The longest line that is given, in bytes; the rest of a longer one is left out.
+/// The maximum length of a line, in bytes; the rest of a longer one is dropped.
 const LONGEST: usize = 4096;
 
-/// Cuts a stream into lines: at line feeds, carriage returns, and both together.
+/// Splits a stream at line feeds, carriage returns, and both together.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
-    /// The beginning of a line whose end has not come yet.
+    /// An incomplete line.
     begun: Vec<u8>,
-    /// The line was given already, up to the limit; what follows is left out until it ends.
+    /// The line was already emitted up to the limit; skip the rest of it.
     skipping: bool,
-    /// The last byte was a carriage return, so a line feed belongs to it.
+    /// The last byte was a carriage return, so a following line feed belongs to it.
     after_return: bool,
 }
 
@@ -36,7 +36,7 @@ impl Lines {
         }
     }
 
-    /// Gives the last line when it has no end.
+    /// Emits the last line if it has no line break.
     pub(crate) fn finish(&mut self, on_line: &mut dyn FnMut(&str)) {
         if !self.begun.is_empty() {
             self.end(on_line);
@@ -66,7 +66,7 @@ impl Lines {
     }
 }
 
-/// Bytes as text; what is no UTF-8 is replaced.
+/// Bytes as text; invalid UTF-8 is replaced.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }

@@ -1,15 +1,15 @@
 //! The log file of a job: its beginning and its end, however much it prints.
 
 use super::ring_buffer::RingBuffer;
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// How much of what a job prints is kept in its log.
+/// How much of a job's output is kept in its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLimits {
-    /// Bytes from the beginning, written as they come.
+    /// Bytes from the beginning, written immediately.
     pub head: u64,
     /// Bytes from the end, kept in memory and written when the job has ended.
     pub tail: usize,
@@ -21,7 +21,7 @@ impl Default for LogLimits {
     }
 }
 
-/// Writes a log within its limits. An error stops the writing, never the job.
+/// Writes a log within its limits. An error stops logging, never the job.
 #[derive(Debug)]
 pub(super) struct Log {
     file: Option<File>,
@@ -36,7 +36,7 @@ impl Log {
     pub(super) fn open(path: &Path, limits: LogLimits) -> Self {
         let (file, error) = match open(path) {
             Ok(file) => (Some(file), None),
-            Err(error) => (None, Some(format!("the log {} could not be opened: {error}", path.display()))),
+            Err(error) => (None, Some(format!("cannot open the log {}: {error}", path.display()))),
         };
         Self { file, room: limits.head, at_line_start: true, beyond: 0, tail: RingBuffer::new(limits.tail), error }
     }
@@ -52,13 +52,13 @@ impl Log {
         self.tail.push(later);
     }
 
-    /// Writes the end, and gives whether something was left out and what went wrong.
+    /// Writes the end. Returns whether something was omitted, and any error.
     pub(super) fn finish(mut self) -> (bool, Option<String>) {
         let tail = std::mem::replace(&mut self.tail, RingBuffer::new(0));
         let mut last = tail.last();
         let cut = self.beyond > last.len() as u64;
         if cut {
-            // The end begins with a whole line, where one begins soon.
+            // Start the end at the next line, if it comes soon.
             if let Some(line_end) = memchr::memchr(b'\n', &last[..last.len().min(4096)]) {
                 last = &last[line_end + 1..];
             }
@@ -74,7 +74,7 @@ impl Log {
         let (Some(file), Some(last)) = (&mut self.file, bytes.last()) else { return };
         self.at_line_start = *last == b'\n';
         if let Err(error) = file.write_all(bytes) {
-            self.error = Some(format!("the log could not be written any further: {error}"));
+            self.error = Some(format!("cannot write to the log any more: {error}"));
             self.file = None;
         }
     }

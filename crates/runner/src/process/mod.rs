@@ -1,14 +1,15 @@
-//! Shell commands as jobs: each in a session of its own, holding a lock, watched, logged, and ended with all that it started.
+//! Shell commands as jobs: each runs in its own session, holds a lock, is monitored and logged, and is stopped with
+//! everything it started.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `start`, `shell` | the first process: session, lock, pipes; the shell that it is |
-//! | `lock` | the lock file that says whether anything of a job lives |
-//! | `pipes`, `output`, `lines`, `log`, `ring_buffer` | what a job prints, on its way to people and files |
-//! | `survivors`, `reaper`, `own_children` | what a job leaves behind, and whose it is |
-//! | `orphans` | what outlived the Lockgate that started it |
-//! | `table` | the processes of the system |
-//! | [`task_ancestry`] | where this process itself was started from |
+//! | `start`, `shell` | the first process: its session, lock, pipes and shell |
+//! | `lock` | the lock file that shows whether any process of a job is alive |
+//! | `pipes`, `output`, `lines`, `log`, `ring_buffer` | a job's output, on its way to people and files |
+//! | `survivors`, `reaper`, `own_children` | processes that a job leaves behind, and which job they belong to |
+//! | `orphans` | processes that outlived the Lockgate that started them |
+//! | `table` | the process table |
+//! | [`task_ancestry`] | the ancestors of this process |
 
 mod error;
 pub mod job_mark;
@@ -54,77 +55,74 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How long processes that were killed may take to disappear before they are given up.
+/// How long killed processes may take to disappear before Lockgate gives up on them.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How often they are killed at least before they are given up: on a machine under heavy load, time alone says little.
+/// The minimum number of kill attempts before giving up: on a heavily loaded machine, time alone says little.
 const KILLS: u32 = 20;
 
-/// A shell command to run.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What the shell is given.
+    /// The command for the shell.
     pub command: String,
-    /// The shell; bash where nothing says which, or `sh` on a machine without bash.
+    /// The shell; `None` for bash, or `sh` on a machine without bash.
     pub shell: Option<Shell>,
-    /// Where it runs.
+    /// The working directory.
     pub dir: PathBuf,
-    /// Variables that are set, on top of the environment of this process.
+    /// Variables to set, in addition to the environment of this process.
     pub env: Vec<(String, String)>,
-    /// Variables of this process that are not handed down; one that is also in `env` is set.
+    /// Variables of this process that are not inherited; one that is also in `env` is set.
     pub remove_env: Vec<String>,
-    /// What it reads; nothing when absent.
+    /// Standard input; empty if absent.
     pub stdin: Option<Vec<u8>>,
-    /// How long it may take.
     pub timeout: Option<Duration>,
-    /// How long it may print nothing.
+    /// The longest time without output.
     pub idle_timeout: Option<Duration>,
     /// How long its processes get to end by themselves.
     pub grace: Grace,
-    /// The file that is locked for as long as any of its processes lives.
+    /// The file that is locked for as long as any of its processes is alive.
     pub lock: PathBuf,
-    /// The file that gets what it prints.
+    /// The log file for its output.
     pub log: PathBuf,
-    /// What must not be shown of it.
+    /// Masks for its output.
     pub masks: Arc<Masks>,
-    /// How much of what it prints is kept.
     pub limits: LogLimits,
 }
 
-/// The file that holds a value which is too large for the environment of a job.
+/// The file for a value that is too large for the environment of a job.
 pub fn value_file(lock: &std::path::Path) -> PathBuf {
     shell::job_file(lock, "feedback")
 }
 
-/// Where the file is that tells an agent which tools it may use.
+/// The policy file that tells an agent which tools it may use.
 pub fn policy_file(lock: &std::path::Path) -> PathBuf {
     shell::job_file(lock, "policy.toml")
 }
 
-/// Writes that file; nobody else can read it.
+/// Writes the policy file, readable only by its owner.
 pub fn write_policy_file(lock: &std::path::Path, text: &str) -> std::io::Result<()> {
     shell::write_private(&policy_file(lock), text.as_bytes())
 }
 
-/// Writes that file; nobody else can read it.
+/// Writes the value file, readable only by its owner.
 pub fn write_value_file(lock: &std::path::Path, text: &str) -> std::io::Result<PathBuf> {
     let path = value_file(lock);
     shell::write_private(&path, text.as_bytes()).map(|()| path)
 }
 
-/// Removes the lock of a job of which nothing lives, and the files beside it.
+/// Removes the lock of a job without live processes, and the files next to it.
 pub fn remove_lock(lock: &std::path::Path) {
-    // What could not be removed is looked at again next time.
+    // If a file cannot be removed, the next cleanup retries it.
     for path in [lock.to_owned(), shell::script_file(lock), value_file(lock), policy_file(lock)] {
         cleanup::remove_file(&path);
     }
 }
 
-/// How long processes get between the request to end (SIGTERM) and the end (SIGKILL).
+/// How long processes get between SIGTERM and SIGKILL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grace {
-    /// When the job is stopped or takes too long.
+    /// When the job is stopped or times out.
     pub stopped: Duration,
-    /// What the job left running when it ended by itself.
+    /// For processes that the job left running when it ended by itself.
     pub left: Duration,
 }
 
@@ -134,43 +132,41 @@ impl Default for Grace {
     }
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How it ended.
     pub reason: ExitReason,
-    /// The last lines that it printed, masked.
+    /// The last lines of its output, masked.
     pub tail: String,
-    /// How many bytes it printed in all.
+    /// The total size of its output in bytes.
     pub bytes: u64,
-    /// Whether some of them are not in the log because there were too many.
+    /// Whether some output is not in the log because there was too much.
     pub truncated: bool,
-    /// Why the log is not whole, when something went wrong with it.
+    /// Why the log is incomplete, if writing it failed.
     pub log_error: Option<String>,
-    /// Processes of it that could not be ended.
+    /// Processes that could not be stopped.
     pub survivors: Vec<u32>,
 }
 
-/// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExitReason {
-    /// By itself, with this code.
+    /// By itself, with this exit code.
     Exit(i32),
-    /// By a signal that did not come from us.
+    /// By a signal that Lockgate did not send.
     Signal(i32),
-    /// It took longer than this, and we ended it.
+    /// It ran longer than this and was stopped.
     TimedOut(Duration),
-    /// It printed nothing for this long, and we ended it.
+    /// It printed nothing for this long and was stopped.
     Idle(Duration),
-    /// We were asked to end it.
+    /// A stop was requested.
     Stopped,
-    /// It never started, and this is why.
+    /// It never started, for this reason.
     NotStarted(String),
 }
 
 impl ExitReason {
-    /// How it ended, in a word, without any text that came with it.
-    fn word(&self) -> &'static str {
+    /// How it ended, as one word.
+    fn as_str(&self) -> &'static str {
         match self {
             Self::Exit(_) => "exit",
             Self::Signal(_) => "signal",
@@ -181,7 +177,7 @@ impl ExitReason {
         }
     }
 
-    /// The exit code, or the number of the signal.
+    /// The exit code or the signal number.
     fn code(&self) -> Option<i32> {
         match self {
             Self::Exit(code) | Self::Signal(code) => Some(*code),
@@ -190,15 +186,15 @@ impl ExitReason {
     }
 }
 
-/// Runs a job to its end, and ends all that it leaves running. Each line that it prints is given to `on_line`, masked.
+/// Runs a job to its end, and stops everything it leaves running. Each line of its output is passed to `on_line`, masked.
 ///
-/// When the future is dropped before its end, the job's group is killed at once; use `stop` to end it in order.
+/// Dropping the future before its end kills the job's process group immediately; use `stop` for an orderly end.
 pub async fn run(job: Job, stop: Stop, on_line: &mut (dyn FnMut(&str) + Send)) -> Ended {
     run_job(job, stop, on_line, None).await
 }
 
-/// As [`run`], but the job's output is kept apart from its errors: it goes to `on_output`, which makes lines for people of it.
-/// The log gets both, as they come.
+/// Like [`run`], but stdout is read separately from stderr: it goes to `on_output`, which turns it into lines for people. The
+/// log gets both, in the order in which they arrive.
 pub async fn run_with_output<'a>(
     job: Job,
     stop: Stop,
@@ -240,12 +236,12 @@ async fn run_job<'a>(
     pipes.drain();
     let printed = pipes.output.finish();
     let output::Printed { tail, bytes, truncated, log_error } = printed;
-    tracing::debug!(pid, end = reason.word(), code = reason.code(), bytes, "process ended");
+    tracing::debug!(pid, end = reason.as_str(), code = reason.code(), bytes, "process ended");
     if !survivors.is_empty() {
-        tracing::warn!(pid, ?survivors, "processes could not be ended");
+        tracing::warn!(pid, ?survivors, "some processes could not be stopped");
     }
     if let Some(error) = &log_error {
-        tracing::warn!(error, "the log of the process is not complete");
+        tracing::warn!(error, "the log of the process is incomplete");
     }
     Ended { reason, tail, bytes, truncated, log_error, survivors }
 }
@@ -262,13 +258,13 @@ fn exit_reason(status: ExitStatus) -> ExitReason {
     }
 }
 
-/// That we end the job, and when patience ends.
+/// Why the job is being stopped, and when it is killed.
 struct Ending {
     reason: ExitReason,
     kill_at: Instant,
 }
 
-/// Reads along until the first process has ended, and ends it when it takes too long or somebody asks.
+/// Reads the output until the first process has ended, and stops the job on a timeout or on request.
 async fn supervise(job: &Job, stop: &Stop, leader: &mut Leader, pipes: &mut OutputPipes<'_>) -> Option<Ending> {
     let mut ending: Option<Ending> = None;
     let mut alarm = job.timeout.map(|timeout| Instant::now() + timeout);
@@ -291,11 +287,11 @@ async fn supervise(job: &Job, stop: &Stop, leader: &mut Leader, pipes: &mut Outp
                 }
             },
             () = pipes.read() => continue,
-            // After the reading: what was printed in time counts, however late we come to it.
+            // Checked after reading: output that was printed in time counts, however late it is read.
             () = at(silent) => ExitReason::Idle(job.idle_timeout.unwrap_or_default()),
         };
         leader.signal_group(Signal::TERM);
-        // One that is halted could not end otherwise.
+        // A stopped (SIGSTOP) process could not react to SIGTERM.
         leader.signal_group(Signal::CONT);
         let kill_at = Instant::now() + job.grace.stopped;
         let kill_at = stop.kill_at().map_or(kill_at, |sooner| sooner.min(kill_at));
@@ -304,7 +300,7 @@ async fn supervise(job: &Job, stop: &Stop, leader: &mut Leader, pipes: &mut Outp
     }
 }
 
-/// Kills a job that is being ended sooner than it was given time for; one that was killed already stays so.
+/// Moves the kill time of a job that is being stopped forward; one that was already killed stays killed.
 fn kill_sooner(ending: &mut Option<Ending>, alarm: &mut Option<Instant>, kill_at: Option<Instant>) {
     if let (Some(ending), Some(kill_at)) = (ending, kill_at) {
         ending.kill_at = kill_at;
@@ -319,10 +315,10 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-/// Ends what is left after the first process, and gives the pids of those that could not be ended.
+/// Stops the processes left after the first one has ended; returns the pids of those that could not be stopped.
 async fn end_survivors(leader: &Leader, kill_at: Instant, group_was_asked: bool, pipes: &mut OutputPipes<'_>) -> Vec<u32> {
     if !cfg!(target_os = "linux") {
-        // Without a table of processes only the group can be reached.
+        // Without a process table only the group can be reached.
         leader.signal_group(Signal::KILL);
         return Vec::new();
     }
@@ -340,7 +336,7 @@ async fn end_survivors(leader: &Leader, kill_at: Instant, group_was_asked: bool,
         for process in living {
             let first = asked.insert((process.pid, process.start));
             let was_asked = group_was_asked && process.group == leader.running.leader;
-            // One that may not be signalled is still there in the end, and is told then.
+            // A process that cannot be signalled remains, and is reported at the end.
             if now >= kill_at {
                 table::try_signal(process, Signal::KILL);
             } else if first && !was_asked {

@@ -1,4 +1,4 @@
-//! Orphans: processes of a job that outlived the Lockgate which started it.
+//! Orphans: processes of a job that outlived the Lockgate that started it.
 
 use super::job_mark;
 use super::lock;
@@ -11,30 +11,30 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long orphans have between the request to end and the end.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
-/// How long it may take until the lock is free.
+/// How long to wait for the lock to become free.
 const LIMIT: Duration = Duration::from_secs(10);
-/// How often they are killed at least before they are given up: on a machine under heavy load, time alone says little.
+/// The minimum number of kill attempts before giving up: on a heavily loaded machine, time alone says little.
 const KILLS: u32 = 20;
 
-/// What was ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Orphans {
-    /// The pids of the processes that were ended.
+    /// The pids of the processes that were stopped.
     pub ended: Vec<u32>,
 }
 
-/// Ends what is left of a job whose Lockgate is gone, and comes back when its lock is free. Blocks for ten seconds or so at most.
+/// Stops what is left of a job whose Lockgate is gone, and returns once its lock is free. Blocks for about ten seconds at
+/// most.
 ///
-/// A pid in a lock file proves nothing, it may have been given to another process long ago: only processes that hold the lock or
-/// carry a mark of the job are ended, with their sessions and descendants; never this process or one above it.
+/// A pid in a lock file proves nothing, because it may have been reused long ago. Only processes that hold the lock or carry
+/// a mark of the job are stopped, with their sessions and descendants; never this process or one of its ancestors.
 pub fn end_orphans(lock: &Path) -> io::Result<Orphans> {
     end(lock, false)
 }
 
-/// The same for a job whose end was not observed. Also ends processes that left its group and closed its lock, which scans the whole
-/// process table.
+/// Like [`end_orphans`], for a job whose end was not observed. It also stops processes that left its group and closed its
+/// lock, which requires a scan of the whole process table.
 pub fn end_all_orphans(lock: &Path) -> io::Result<Orphans> {
     end(lock, true)
 }
@@ -48,14 +48,14 @@ fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
     let mut kills = 0;
     loop {
         let free = lock::is_free(&path)?;
-        // Nobody holds the lock, and nobody is left in the group: the usual case, without looking through the table.
+        // The lock is free and the group is empty: the usual case, which needs no scan of the table.
         let group_is_empty = leader.and_then(table::raw).is_none_or(|leader| test_kill_process_group(leader).is_err());
         let living = if free && group_is_empty && !all { Vec::new() } else { find(leader, file, &path) };
         if free && living.is_empty() {
             reaper::reap_adopted();
             let ended: Vec<u32> = asked.into_iter().map(|(pid, _)| pid).collect();
             if !ended.is_empty() {
-                tracing::info!(lock = %path.display(), pids = ?ended, "orphaned processes ended");
+                tracing::info!(lock = %path.display(), pids = ?ended, "stopped orphaned processes");
             }
             return Ok(Orphans { ended });
         }
@@ -66,7 +66,7 @@ fn end(lock: &Path, all: bool) -> io::Result<Orphans> {
         kills += u32::from(kill);
         for process in living {
             let first = asked.insert((process.pid, process.start));
-            // A process that may not be signalled shows up again until the limit, and is named then.
+            // A process that cannot be signalled shows up until the limit, and is then reported.
             if kill {
                 table::try_signal(process, Signal::KILL);
             } else if first {
@@ -84,7 +84,7 @@ fn find(leader: Option<u32>, lock: FileId, path: &Path) -> Vec<Entry> {
     let (mark, limit) = (path.as_os_str(), job_mark::of_job(path));
     let table = table::all();
     let session = reaper::own_session();
-    // In our own session there can only be a process that is just being started and has not yet let go of the descriptor.
+    // A process in our own session can only be one that is just being started and still holds a copy of the descriptor.
     let is_marked = |entry: &&Entry| {
         let is_of_job = || job_mark::has(entry.pid, limit) || table::has_variable(entry.pid, MARK, mark);
         entry.session != session && (table::holds_lock(entry.pid, lock) || is_of_job())
@@ -100,9 +100,9 @@ fn find(leader: Option<u32>, lock: FileId, path: &Path) -> Vec<Entry> {
 fn still_held(lock: &Path, living: &[Entry]) -> io::Error {
     let pids: Vec<String> = living.iter().map(|process| process.pid.to_string()).collect();
     let who = if pids.is_empty() {
-        "nobody who could be ended from here holds it: was this started inside the task itself?".to_owned()
+        "no process that can be stopped from here holds it: was this started inside the task itself?".to_owned()
     } else {
-        format!("these processes could not be ended: {}; end them by hand", pids.join(", "))
+        format!("these processes could not be stopped: {}; stop them manually", pids.join(", "))
     };
     io::Error::other(format!("the lock {} is still held after {} seconds; {who}", lock.display(), LIMIT.as_secs()))
 }

@@ -1,4 +1,4 @@
-//! What a job prints, on its way: masked, then to the log, the listener and the tail.
+//! Routes a job's output: masks it, then passes it to the log, the listener and the tail.
 
 use super::lines::Lines;
 use super::log::{Log, LogLimits};
@@ -7,15 +7,13 @@ use crate::secret::{Masker, Masks};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How much of the end is told with the result.
+/// How much of the end is included in the result.
 const TAIL_BYTES: usize = 4096;
 const TAIL_LINES: usize = 40;
 
-/// Takes the output of a job as it comes, masked, and gives the lines that people see instead of it. An empty piece is the
-/// last one.
+/// Receives a job's stdout incrementally, masked, and emits the lines that people see instead. An empty piece marks the end.
 pub type OnOutput<'a> = dyn FnMut(&[u8], &mut dyn FnMut(&str)) + Send + 'a;
 
-/// Takes what a job prints.
 pub(super) struct Output<'a> {
     masks: Arc<Masks>,
     masker: Masker,
@@ -27,13 +25,12 @@ pub(super) struct Output<'a> {
     apart: Option<SeparateOutput<'a>>,
 }
 
-/// The output that somebody reads on its own.
+/// Stdout that is read separately.
 struct SeparateOutput<'a> {
     masker: Masker,
     on_output: &'a mut OnOutput<'a>,
 }
 
-/// What became of the output.
 pub(super) struct Printed {
     pub(super) tail: String,
     pub(super) bytes: u64,
@@ -63,7 +60,7 @@ impl<'a> Output<'a> {
         self.lines.feed(&masked, self.on_line);
     }
 
-    /// Takes output that is read on its own. The log gets it as it is; people get the lines that its reader makes of it.
+    /// Handles separately read stdout. The log gets it unchanged; people get the lines that its reader emits.
     pub(super) fn take_separate(&mut self, piece: &[u8]) {
         let Some(apart) = &mut self.apart else { return self.take(piece) };
         self.bytes += piece.len() as u64;
@@ -94,7 +91,8 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Takes the lines that a reader makes. They are masked once more: what was escaped in the output need not be in them.
+/// Handles lines emitted by a reader. They are masked again, because a secret that was escaped in the output may be unescaped
+/// in them.
 fn reader_line<'a>(
     masks: &'a Masks,
     tail: &'a mut RingBuffer,

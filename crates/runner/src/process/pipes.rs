@@ -1,26 +1,23 @@
-//! The pipes of a job, read as it prints.
+//! Reads the output pipes of a job.
 
 use super::output::Output;
 use super::start::JobOutput;
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
-/// How much is read at once.
 const PIECE: usize = 64 * 1024;
 
-/// What the job prints.
 pub(super) struct OutputPipes<'a> {
-    /// Nothing once all who could write have closed it.
+    /// `None` once all writers have closed it.
     all: Option<pipe::Receiver>,
-    /// The same for output that is read on its own.
+    /// The same for separately read stdout.
     apart: Option<pipe::Receiver>,
     buffer: Vec<u8>,
     pub(super) output: Output<'a>,
-    /// When something came last.
+    /// When output last arrived.
     pub(super) heard: Instant,
 }
 
-/// Which of the pipes.
 #[derive(Clone, Copy)]
 enum Pipe {
     All,
@@ -32,7 +29,7 @@ impl<'a> OutputPipes<'a> {
         Self { all: Some(printing.all), apart: printing.output, buffer: vec![0; PIECE], output, heard: Instant::now() }
     }
 
-    /// Waits for something and takes it. Never returns once there can be nothing more.
+    /// Waits for output and handles it. Never returns once both pipes are closed.
     pub(super) async fn read(&mut self) {
         let which = tokio::select! {
             () = readable(self.all.as_ref()) => Pipe::All,
@@ -61,8 +58,8 @@ impl<'a> OutputPipes<'a> {
         }
     }
 
-    /// Takes all that is left in the pipes, without waiting for somebody who keeps them open. Nobody of the job writes any more,
-    /// so there is no more than a pipe can hold. It asks the system itself: the runtime may not have heard of the last bytes yet.
+    /// Reads what is left in the pipes, without waiting for other processes that keep them open. The job has ended, so there
+    /// is no more than a pipe can hold. It bypasses the runtime, which may not know of the last bytes yet.
     pub(super) fn drain(&mut self) {
         for (which, pipe) in [(Pipe::SeparateOutput, self.apart.take()), (Pipe::All, self.all.take())] {
             let Some(pipe) = pipe else { continue };
@@ -76,12 +73,12 @@ impl<'a> OutputPipes<'a> {
     }
 }
 
-/// Waits until a pipe has something, its end or an error to give; for ever when there is none.
+/// Waits until a pipe is readable, closed or failed; forever if there is none.
 async fn readable(pipe: Option<&pipe::Receiver>) {
     match pipe {
         Some(pipe) => {
             if let Err(error) = pipe.readable().await {
-                tracing::debug!(%error, "the pipe cannot be waited for; reading it shows the error again");
+                tracing::debug!(%error, "cannot wait for the pipe; reading it reports the error");
             }
         }
         None => std::future::pending().await,

@@ -1,19 +1,18 @@
-//! Processes that lost their parents and came to us: Lockgate is the reaper of all that its jobs leave behind.
+//! Adopted processes: Lockgate is the subreaper of everything that its jobs leave behind.
 
 use super::own_children;
 use super::table::{self, Entry};
 use rustix::process::{WaitOptions, waitpid};
 use std::io;
 
-/// Makes this process adopt all descendants that lose their parents, so that no double fork escapes.
-/// Does nothing where the system has no such thing.
+/// Makes this process adopt all descendants that lose their parents, so that a double fork does not escape. Does nothing on
+/// systems without subreapers.
 pub fn become_subreaper() -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     Ok(())
 }
 
-/// Whether this process adopts its orphaned descendants.
 pub(super) fn is_subreaper() -> bool {
     #[cfg(target_os = "linux")]
     let adopts = rustix::process::child_subreaper().is_ok_and(|setting| setting.is_some());
@@ -22,20 +21,19 @@ pub(super) fn is_subreaper() -> bool {
     adopts
 }
 
-/// The session that this process is in. No process of a job ever is.
-/// Zero in a container that somebody entered from outside: the session's leader cannot be seen from in there.
-/// The table says so plainly, where the safe wrapper of the system call takes zero for impossible.
+/// The session of this process, which no process of a job is ever in. It is zero in a container that was entered from
+/// outside, where the session leader is not visible. This reads the process table because the safe wrapper of the system call
+/// treats zero as impossible.
 pub(super) fn own_session() -> u32 {
     table::entry(std::process::id()).map_or(0, |entry| entry.session)
 }
 
-/// Takes the exit statuses of adopted processes that have ended, so that they leave the table, and gives their pids.
-/// The statuses of our own children stay for those who wait for them.
+/// Reaps adopted processes that have ended, and returns their pids. Our own children are left to their waiters.
 pub fn reap_adopted() -> Vec<u32> {
     look().0
 }
 
-/// Reaps adopted processes as they end. Never returns; spawn it beside the work of a long-lived process.
+/// Reaps adopted processes as they end. Never returns; spawn it as a background task of a long-lived process.
 pub async fn keep_reaping() -> io::Result<std::convert::Infallible> {
     let mut ended = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::child())?;
     loop {
@@ -44,7 +42,7 @@ pub async fn keep_reaping() -> io::Result<std::convert::Infallible> {
     }
 }
 
-/// The adopted processes that live, after those that have ended were reaped.
+/// The live adopted processes, after reaping those that have ended.
 pub(super) fn living() -> Vec<Entry> {
     look().1
 }
@@ -53,15 +51,15 @@ fn look() -> (Vec<u32>, Vec<Entry>) {
     let mut reaped = reap_abandoned();
     let me = std::process::id();
     let session = own_session();
-    // What an ended one had started came to us only when it ended: so after each that was reaped, there may be more.
+    // The children of an ended process are adopted only when it ends, so after each reaped process there may be more.
     loop {
         let before = reaped.len();
         let mut living = Vec::new();
         let mut candidates = table::children_of_first_thread().unwrap_or_else(|| table::all().into_keys().collect());
-        // Asked only after the candidates were listed: one of ours that is just being started is known when this comes back.
+        // Checked after listing the candidates: a child of ours that is just being started is registered by then.
         own_children::children().remove_own_children(&mut candidates);
         for pid in candidates {
-            // Children that other code started stay in our session; whatever a job leaves behind is in another one.
+            // Children started by other code stay in our session; everything a job leaves behind is in another one.
             let Some(entry) = table::entry(pid).filter(|entry| entry.parent == me && entry.session != session) else { continue };
             match if entry.dead { reap(pid) } else { Reaped::NotYet } {
                 Reaped::Yes => reaped.push(pid),

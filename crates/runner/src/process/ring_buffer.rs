@@ -1,9 +1,8 @@
-//! The last bytes of something that may be endless.
+//! Keeps the last bytes of an unbounded stream.
 
-/// Keeps the last bytes that were pushed.
 #[derive(Debug)]
 pub(super) struct RingBuffer {
-    /// At most twice the limit, so that old bytes are moved out seldom.
+    /// At most twice the limit, so that old bytes are rarely moved out.
     bytes: Vec<u8>,
     limit: usize,
 }
@@ -22,7 +21,6 @@ impl RingBuffer {
         self.bytes.extend_from_slice(kept);
     }
 
-    /// The last bytes.
     pub(super) fn last(&self) -> &[u8] {
         &self.bytes[self.bytes.len().saturating_sub(self.limit)..]
     }

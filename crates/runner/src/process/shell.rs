@@ -1,4 +1,4 @@
-//! Which program a command is given to, and with which arguments.
+//! The shell program for a command, and its arguments.
 
 use super::error::ShellError;
 use lockgate_engine::spec::workflow::Shell;
@@ -10,37 +10,35 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// The longest command that is given as an argument, in bytes; the system allows little more for one argument.
+/// The longest command passed as an argument, in bytes; the system allows little more for one argument.
 const LONGEST_ARGUMENT: usize = 100_000;
 
-/// bash reads no startup files, and takes neither options nor functions from its environment (`-p`): a command behaves the same
-/// whoever starts Lockgate.
+/// bash reads no startup files, and takes neither options nor functions from its environment (`-p`), so that a command
+/// behaves the same no matter who starts Lockgate.
 const BASH: [&str; 6] = ["--noprofile", "--norc", "-p", "-e", "-o", "pipefail"];
 
-/// With it, a failing command stops a command substitution too. bash knows it since 4.4; an older one, such as that of macOS, would
-/// refuse to start.
+/// With this option, a failing command also stops a command substitution. bash has it since 4.4; an older one, such as that
+/// of macOS, would refuse to start.
 const INHERIT_ERREXIT: [&str; 2] = ["-O", "inherit_errexit"];
 
-/// A program that runs commands on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Where it is.
     pub path: PathBuf,
-    /// What comes before the command.
+    /// The options before the command.
     pub options: Vec<String>,
 }
 
 impl Program {
-    /// As one would type it, for people.
+    /// As a person would type it.
     pub fn text(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Startup files are no part of what a command means.
+        // Options about startup files do not affect what a command means.
         let options = self.options.iter().filter(|option| !matches!(option.as_str(), "--noprofile" | "--norc" | "-p"));
         std::iter::once(&name).chain(options).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The program that runs commands where nothing says which: bash, or `sh` on a machine without it.
+/// The default shell: bash, or `sh` on a machine without it.
 pub fn default_shell() -> &'static Program {
     static FOUND: OnceLock<Program> = OnceLock::new();
     FOUND.get_or_init(|| match bash() {
@@ -49,7 +47,7 @@ pub fn default_shell() -> &'static Program {
     })
 }
 
-/// How commands are run that say this of their shell, for people.
+/// A description of how commands with this shell are run.
 pub fn shell_text(shell: Option<&Shell>) -> String {
     match shell {
         None => default_shell().text(),
@@ -62,7 +60,7 @@ pub fn shell_text(shell: Option<&Shell>) -> String {
 fn bash() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     let is_program = |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-    // A folder that depends on where we stand could hold anything.
+    // A relative directory on the path could contain anything.
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join("bash")).find(|path| is_program(path))
 }
@@ -79,14 +77,14 @@ fn sh(pipefail: bool) -> Program {
     Program { path: "/bin/sh".into(), options: options.iter().map(|&option| option.to_owned()).collect() }
 }
 
-/// Whether a shell starts with these options.
 fn accepts(shell: &Path, options: &[&str]) -> bool {
     let mut asked = Command::new(shell);
     asked.args(options).args(["-c", ":"]).env_remove("BASH_ENV");
     asked.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// The command line that runs a command. One that is too long for an argument, or whose shell wants a file, goes into `script`.
+/// The command line that runs a command. A command that is too long for an argument, or whose shell needs a file, goes into
+/// `script`.
 pub(super) fn command_line(shell: Option<&Shell>, command: &str, script: &Path) -> Result<Command, ShellError> {
     if let Some(arguments) = shell.and_then(|shell| shell.arguments(&script.to_string_lossy())) {
         write(script, command)?;
@@ -102,7 +100,7 @@ pub(super) fn command_line(shell: Option<&Shell>, command: &str, script: &Path) 
     };
     let mut line = Command::new(program.path);
     line.args(program.options);
-    // bash would hand down its own options in these, so that scripts which it starts would stop at a failing line too.
+    // bash would export its own options in these variables, so that scripts it starts would also stop at a failing line.
     line.env_remove("SHELLOPTS").env_remove("BASHOPTS");
     if command.len() <= LONGEST_ARGUMENT {
         line.arg("-c").arg(command);
@@ -113,12 +111,12 @@ pub(super) fn command_line(shell: Option<&Shell>, command: &str, script: &Path) 
     Ok(line)
 }
 
-/// The file of a command whose shell reads one.
+/// The script file of a command whose shell reads one.
 pub(super) fn script_file(lock: &Path) -> PathBuf {
     job_file(lock, "script")
 }
 
-/// A file that belongs to a job, and goes when its lock does.
+/// A file that belongs to a job and is removed with its lock.
 pub(super) fn job_file(lock: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(lock);
     name.push(".");
@@ -132,9 +130,9 @@ fn write(path: &Path, command: &str) -> Result<(), ShellError> {
         .map_err(|error| ShellError::Script { path: path.to_path_buf(), error })
 }
 
-/// Writes a file that nobody else can read.
+/// Writes a file that is readable only by its owner.
 pub(super) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // One of an earlier attempt may still be read by its shell.
+    // The shell of an earlier attempt may still be reading the old file.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}

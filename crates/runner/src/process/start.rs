@@ -1,4 +1,4 @@
-//! The start of a job: its session, its lock, its pipes.
+//! Starts a job: its session, its lock, its pipes.
 
 use super::error::StartError;
 use super::job_mark;
@@ -20,15 +20,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::pipe;
 
-/// How often the lock is tried: a process that is being started elsewhere may hold a copy of its descriptor for a moment.
+/// How often the lock is tried: a process that is being started elsewhere may briefly hold a copy of its descriptor.
 const TRIES: u32 = 10;
-/// How long between the tries.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How much a job can print before it has to wait for us, where the system lets us choose.
+/// How much a job can print before it has to wait for us, if the system lets us choose.
 #[cfg(target_os = "linux")]
 const PIPE_SIZE: usize = 256 * 1024;
 
-/// The first process of a job. Dropping it ends its group: nobody would wait for it any more.
+/// The first process of a job. Dropping it kills its group, because no caller would wait for it any more.
 #[derive(Debug)]
 pub(super) struct Leader {
     child: Child,
@@ -36,7 +35,7 @@ pub(super) struct Leader {
     pub(super) running: Arc<Running>,
     pub(super) lock: PathBuf,
     reaped: bool,
-    /// Dropped last, when the process is no longer in the table.
+    /// Dropped last, when the process has been reaped.
     ours: OwnChild,
 }
 
@@ -45,21 +44,20 @@ enum Refused {
     Failed(StartError),
 }
 
-/// What a job prints.
 pub(super) struct JobOutput {
-    /// Its errors, and its output where that is not read on its own.
+    /// Stderr, and stdout if that is not read separately.
     pub(super) all: pipe::Receiver,
-    /// Its output, where that is read on its own.
+    /// Stdout, if it is read separately.
     pub(super) output: Option<pipe::Receiver>,
 }
 
-/// The ends of the pipes that a job writes to.
+/// The write ends of the pipes.
 struct Writers {
     all: OwnedFd,
     output: Option<OwnedFd>,
 }
 
-/// Starts a job and gives its first process and what it prints, or says why not. Its output comes on its own when `apart`.
+/// Starts a job; returns its first process and its output pipes. If `apart`, stdout has its own pipe.
 pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, JobOutput), StartError> {
     let lock = std::path::absolute(&job.lock).map_err(|error| StartError::LockPath { path: job.lock.clone(), error })?;
     let mut tries = 0;
@@ -90,8 +88,8 @@ pub(super) async fn start(job: &Job, apart: bool) -> Result<(Leader, JobOutput),
     }
 }
 
-/// What git tells its hooks about the repository that they belong to. Whoever starts Lockgate in a hook must not have its tasks work in
-/// that repository: they work in the one around their directory.
+/// Variables with which git tells its hooks about their repository. If Lockgate is started by a hook, its tasks must not work
+/// in that repository but in the one around their directory.
 pub(crate) const OF_ANOTHER_REPOSITORY: [&str; 11] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -131,14 +129,15 @@ fn spawn(job: &Job, lock_path: &Path, writers: Writers) -> Result<(Child, FileId
     command.envs(job.env.iter().map(|(name, value)| (name, without_nul(value).into_owned()))).env(MARK, lock_path);
     let (descriptor, limit) = (lock.as_raw_fd(), job_mark::of_job(lock_path));
     // SAFETY: `enter_session` only makes system calls that are safe after a fork, and allocates nothing; the descriptor stays
-    // open until `spawn` has come back, which is after exec.
+    // open until `spawn` has returned, which is after exec.
     unsafe { command.pre_exec(move || lock::enter_session(descriptor, limit)) };
     let child = command.spawn().map_err(|error| Refused::Failed(why_not_spawned(job, error)))?;
     Ok((child, file))
 }
 
-/// Runs a program to its end in a session of its own, holding a lock like a job: if this process is killed meanwhile, whoever takes over
-/// ends the program by its lock. Blocks, and ends everything that the program leaves running. Nothing is returned where it was stopped.
+/// Runs a program to its end in its own session, holding a lock like a job: if this process is killed meanwhile, the next
+/// driver finds and stops the program by its lock. Blocks, and stops everything that the program leaves running. Returns
+/// `None` if it was stopped.
 pub fn run_locked(
     mut command: std::process::Command,
     lock_path: &Path,
@@ -167,7 +166,7 @@ pub fn run_locked(
     output
 }
 
-/// How often to look whether the program has ended, or was stopped.
+/// How often to check whether the program has ended or was stopped.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 fn output_unless_stopped(
@@ -179,8 +178,8 @@ fn output_unless_stopped(
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(Err(error)) = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes)) {
-                // What cannot be read is missing from a message at most.
-                tracing::debug!(%error, "the output of a program could not be read");
+                // At worst, unreadable output is missing from a message.
+                tracing::debug!(%error, "cannot read the output of a program");
             }
             bytes
         })
@@ -197,14 +196,14 @@ fn output_unless_stopped(
         }
         std::thread::sleep(LOOK_AGAIN);
     };
-    // What it left running may still hold the pipes.
+    // Processes that it left running may still hold the pipes.
     super::end_orphans(lock_path)?;
     let output =
         || std::process::Output { status, stdout: stdout.join().unwrap_or_default(), stderr: stderr.join().unwrap_or_default() };
     Ok((!stopped).then(output))
 }
 
-/// Neither an argument nor a variable can hold a NUL.
+/// Neither an argument nor a variable can contain a NUL.
 fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
@@ -219,20 +218,20 @@ fn why_not_spawned(job: &Job, error: io::Error) -> StartError {
     }
 }
 
-/// A pipe that is not handed down to other children.
+/// A pipe that other children do not inherit.
 fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    // The standard library's pipe closes on exec everywhere.
+    // The standard library's pipe is close-on-exec everywhere.
     let (reader, writer) = io::pipe()?;
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_SIZE) {
         // A smaller pipe works as well.
-        tracing::trace!(%error, "the pipe keeps its size");
+        tracing::trace!(%error, "cannot enlarge the pipe");
     }
     rustix::io::ioctl_fionbio(&reader, true)?;
     Ok((reader.into(), writer.into()))
 }
 
-/// A file in memory as the standard input: unlike a pipe it needs nobody to feed it, and cannot break.
+/// An in-memory file as standard input: unlike a pipe it needs no writer and cannot break.
 fn input(bytes: &[u8]) -> io::Result<File> {
     use std::io::{Seek, Write};
     let mut file = nameless_file()?;
@@ -256,22 +255,21 @@ fn nameless_file() -> io::Result<File> {
 }
 
 impl Leader {
-    /// Waits until the process has ended. It stays in the table, so that its pid and group are given to nobody else.
+    /// Waits until the process has ended. It is not reaped yet, so that its pid and group are not reused.
     pub(super) async fn exited(&mut self) {
         self.exit.wait().await;
     }
 
-    /// Sends a signal to the job's group.
     pub(super) fn signal_group(&self, signal: Signal) {
         if let Some(group) = table::raw(self.running.leader)
             && let Err(error) = kill_process_group(group, signal)
         {
-            // The only error that can occur is that all members are gone.
-            tracing::trace!(group = self.running.leader, ?signal, %error, "no one is left to signal");
+            // The only possible error is that all members are gone.
+            tracing::trace!(group = self.running.leader, ?signal, %error, "no process is left to signal");
         }
     }
 
-    /// Takes the exit status of the ended process, which then leaves the table.
+    /// Reaps the ended process and returns its exit status.
     pub(super) fn reap(mut self) -> io::Result<ExitStatus> {
         self.reaped = true;
         self.child.wait()
@@ -282,22 +280,21 @@ impl Drop for Leader {
     fn drop(&mut self) {
         if !self.reaped {
             self.signal_group(Signal::KILL);
-            // It takes a moment to be gone, and nobody can wait here.
+            // It takes a while to end, and drop cannot wait.
             self.ours.abandon();
         }
     }
 }
 
-/// Tells that a process has ended, without reaping it.
+/// Notices that a process has ended, without reaping it.
 #[derive(Debug)]
 enum Exit {
     /// A descriptor that becomes readable when the process ends.
     #[cfg(target_os = "linux")]
     Handle(tokio::io::unix::AsyncFd<OwnedFd>),
-    /// Signals that say that some child has ended.
+    /// Signals that some child has ended.
     #[cfg(not(target_os = "linux"))]
     Signals(tokio::signal::unix::Signal, u32),
-    /// Not watched.
     Unknown,
 }
 
@@ -308,7 +305,7 @@ impl Exit {
         use tokio::io::unix::AsyncFd;
         let pid = table::raw(child.id()).ok_or(io::ErrorKind::InvalidInput)?;
         let handle = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        // SAFETY: the handle owns its descriptor and gives the same one for as long as it lives; nobody else closes it.
+        // SAFETY: the handle owns its descriptor and returns the same one for as long as it lives; nothing else closes it.
         let watched = unsafe { AsyncFd::register_with_interest(handle, tokio::io::Interest::READABLE) };
         Ok(Self::Handle(watched?))
     }
@@ -324,8 +321,8 @@ impl Exit {
             #[cfg(target_os = "linux")]
             Self::Handle(handle) => {
                 if let Err(error) = handle.readable().await {
-                    // Only a runtime that is shutting down gives an error; nothing would be waited for then.
-                    tracing::debug!(%error, "the end of a process is no longer waited for");
+                    // This fails only while the runtime shuts down, and then nothing would wait for the process.
+                    tracing::debug!(%error, "cannot wait for the end of a process any more");
                 }
             }
             #[cfg(not(target_os = "linux"))]

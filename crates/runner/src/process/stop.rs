@@ -1,23 +1,22 @@
-//! A handle that asks jobs to end.
+//! A handle that asks jobs to stop.
 
 use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Asks jobs to end. Clones are one and the same handle.
+/// Asks jobs to stop. Clones share the request.
 #[derive(Clone, Debug)]
 pub struct Stop {
     asked: Arc<watch::Sender<StopRequest>>,
 }
 
-/// What jobs were asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum StopRequest {
     #[default]
     Nothing,
-    /// To end in order.
+    /// An orderly stop.
     End,
-    /// To end in order, and to be killed at this time.
+    /// An orderly stop, with a kill at this time.
     EndBy(Instant),
 }
 
@@ -28,12 +27,12 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// A handle on which nobody asked yet.
+    /// A handle without a request.
     pub fn new() -> Self {
         Self { asked: Arc::new(watch::Sender::default()) }
     }
 
-    /// Asks the jobs that hold a clone of this to end, now and from now on.
+    /// Asks the jobs that hold a clone of this to stop, now and in the future.
     pub fn stop(&self) {
         self.asked.send_modify(|asked| {
             if *asked == StopRequest::Nothing {
@@ -42,7 +41,7 @@ impl Stop {
         });
     }
 
-    /// Asks the same, and that whatever is left at this time is killed, however long it would be given otherwise.
+    /// Asks for a stop, and a kill of everything that is left at this time, however long it would be given otherwise.
     pub fn stop_by(&self, kill_at: Instant) {
         self.asked.send_modify(|asked| {
             *asked = match *asked {
@@ -52,7 +51,7 @@ impl Stop {
         });
     }
 
-    /// When whatever is left is to be killed, if somebody said so.
+    /// When everything that is left is to be killed, if set.
     pub fn kill_at(&self) -> Option<Instant> {
         match *self.asked.borrow() {
             StopRequest::EndBy(kill_at) => Some(kill_at),
@@ -60,7 +59,7 @@ impl Stop {
         }
     }
 
-    /// Waits until somebody says when to kill, or says an earlier time than this one.
+    /// Waits until a kill time is set that is earlier than this one.
     pub async fn hurried(&self, than: Option<Instant>) {
         let earlier = |asked: &StopRequest| match (*asked, than) {
             (StopRequest::EndBy(kill_at), Some(than)) => kill_at < than,
@@ -70,19 +69,18 @@ impl Stop {
         self.until(earlier).await;
     }
 
-    /// Whether somebody asked.
     pub fn is_stopped(&self) -> bool {
         *self.asked.borrow() != StopRequest::Nothing
     }
 
-    /// Waits until somebody asks.
+    /// Waits until a stop is requested.
     pub async fn stopped(&self) {
         self.until(|asked| *asked != StopRequest::Nothing).await;
     }
 
     async fn until(&self, is_met: impl FnMut(&StopRequest) -> bool) {
         if self.asked.subscribe().wait_for(is_met).await.is_err() {
-            // The sender lives as long as `self`, so waiting can only end because somebody asked.
+            // The sender lives as long as `self`, so waiting can only end with a request.
             std::future::pending().await
         }
     }

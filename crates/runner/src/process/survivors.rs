@@ -1,4 +1,4 @@
-//! What is left of a job: processes that still live although its first one has ended.
+//! Survivors of a job: processes that are still alive although its first one has ended.
 
 use super::lock;
 use super::own_children::{self, Running};
@@ -7,18 +7,19 @@ use super::table::{self, Entry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The environment variable that the processes of a job carry: the path of its lock file. It tells those apart that closed the
-/// lock's descriptor, as many launchers do with all descriptors that they do not know.
+/// The environment variable that marks the processes of a job: the path of its lock file. It identifies processes that closed
+/// the lock's descriptor, as many launchers do with descriptors they do not know.
 pub(super) const MARK: &str = "LOCKGATE_JOB";
 
-/// How often to look while processes end under our eyes.
+/// How often to scan again while processes end during the scan.
 const LOOKS: u32 = 1000;
 
-/// The living processes of a job whose first process has ended, but is still in the table, so that its pid names no other session.
+/// The live processes of a job whose first process has ended but was not reaped yet, so that its pid cannot name another
+/// session.
 pub(super) fn of(job: &Running, lock_path: &Path) -> Vec<Entry> {
     for _ in 0..LOOKS {
         let (living, found) = look(job, lock_path);
-        // One that ended while we looked has left its children to us, perhaps after we had looked at these: look again.
+        // A process that ended during the scan has left its children to us, perhaps after they were scanned: scan again.
         if !living.is_empty() || !found {
             return living;
         }
@@ -26,10 +27,11 @@ pub(super) fn of(job: &Running, lock_path: &Path) -> Vec<Entry> {
     Vec::new()
 }
 
-/// The living processes of a job, and whether any was found, living or just ended.
+/// The live processes of a job, and whether any was found, alive or just ended.
 fn look(job: &Running, lock_path: &Path) -> (Vec<Entry>, bool) {
     let adopted = reaper::living();
-    // The usual case, without looking through the table: whoever is left has lost its parent, so it or one above it came to us.
+    // The usual case, which needs no scan of the table: every survivor has lost its parent, so it or one of its ancestors was
+    // adopted by us.
     if adopted.is_empty() && reaper::is_subreaper() && lock::is_free(lock_path).unwrap_or(false) {
         return (Vec::new(), false);
     }
@@ -40,7 +42,7 @@ fn look(job: &Running, lock_path: &Path) -> (Vec<Entry>, bool) {
     let is_known = |entry: &Entry| may_be(entry) && !entry.dead && belongs(entry, job);
     let mut members: BTreeSet<u32> = table.values().filter(|entry| is_known(entry)).map(|entry| entry.pid).collect();
     for entry in adopted.iter().filter(|entry| may_be(entry)) {
-        // One that shows no sign of its origin belongs to the last job that can have started it.
+        // A process without any sign of its origin belongs to the last job that can have started it.
         if others.iter().all(|other| entry.start < other.start) && !others.iter().any(|other| belongs(entry, other)) {
             members.insert(entry.pid);
         }
@@ -53,7 +55,7 @@ fn belongs(entry: &Entry, job: &Running) -> bool {
     entry.session == job.leader || table::has_variable(entry.pid, MARK, &job.mark) || table::holds_lock(entry.pid, job.lock)
 }
 
-/// The living processes among these and below them, without ourselves and those above us.
+/// The live processes among these and their descendants, except this process and its ancestors.
 pub(super) fn with_descendants(table: &BTreeMap<u32, Entry>, mut members: BTreeSet<u32>) -> Vec<Entry> {
     let spared = own_ancestry(table);
     members.retain(|pid| !spared.contains(pid));

@@ -1,4 +1,4 @@
-//! The table of processes, as Linux shows it under `/proc`. Elsewhere everything here is empty.
+//! The process table, as Linux shows it in `/proc`. On other systems everything here is empty.
 
 use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
@@ -8,20 +8,19 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
-/// One process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) pid: u32,
     pub(super) parent: u32,
     pub(super) group: u32,
     pub(super) session: u32,
-    /// In clock ticks since the machine started; with the pid it names one process for good.
+    /// In clock ticks since boot; together with the pid it identifies a process uniquely.
     pub(super) start: u64,
-    /// It ended, and its parent has not looked yet. A process whose first thread ended before the others is not dead.
+    /// It ended but was not reaped yet. A process whose main thread ended before the others is not dead.
     pub(super) dead: bool,
 }
 
-/// A file, whatever its path.
+/// The identity of a file, independent of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
     device: u64,
@@ -34,26 +33,24 @@ impl FileId {
     }
 }
 
-/// One process, by its pid.
 pub(super) fn entry(pid: u32) -> Option<Entry> {
     parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// All processes, by pid.
 pub(super) fn all() -> BTreeMap<u32, Entry> {
     let Ok(names) = fs::read_dir("/proc") else { return BTreeMap::new() };
     names.flatten().filter_map(|name| entry(name.file_name().to_str()?.parse().ok()?)).map(|entry| (entry.pid, entry)).collect()
 }
 
-/// The children of this process's first thread: all processes that it adopted are among them.
-/// Nothing where the system does not tell.
+/// The children of this process's main thread, which include all adopted processes. `None` if the system does not report
+/// them.
 pub(super) fn children_of_first_thread() -> Option<Vec<u32>> {
     let me = std::process::id();
     let list = fs::read_to_string(format!("/proc/{me}/task/{me}/children")).ok()?;
     Some(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
-/// Whether a process has this file open through a descriptor that holds a lock on it. One that merely reads the file does not count.
+/// Whether a process has this file open through a descriptor that holds a lock on it. Merely reading the file does not count.
 pub(super) fn holds_lock(pid: u32, file: FileId) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     descriptors.flatten().any(|descriptor| {
@@ -64,7 +61,7 @@ pub(super) fn holds_lock(pid: u32, file: FileId) -> bool {
     })
 }
 
-/// The value of a variable in the environment that a process was started with.
+/// A variable in the environment that a process was started with.
 pub(super) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     environment
@@ -72,20 +69,20 @@ pub(super) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
         .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec))
 }
 
-/// Whether a process was started with this variable set to this value.
 pub(super) fn has_variable(pid: u32, name: &str, value: &OsStr) -> bool {
     variable(pid, name).is_some_and(|found| found == value.as_bytes())
 }
 
-/// Sends a signal to a process that has to end. One that may not be signalled stays in the table, and is reported with what could not be ended.
+/// Sends a signal to a process that has to end. One that cannot be signalled stays in the table, and is reported with the
+/// processes that could not be stopped.
 pub(super) fn try_signal(process: Entry, number: Signal) {
     match signal(process, number) {
         Ok(()) => tracing::trace!(pid = process.pid, signal = ?number, "signal sent"),
-        Err(error) => tracing::debug!(pid = process.pid, signal = ?number, %error, "signal not sent"),
+        Err(error) => tracing::debug!(pid = process.pid, signal = ?number, %error, "cannot send a signal"),
     }
 }
 
-/// Sends a signal to exactly this process: one that got its pid later is left alone.
+/// Sends a signal to exactly this process, and not to a later one with the same pid.
 #[cfg(target_os = "linux")]
 fn signal(process: Entry, signal: Signal) -> io::Result<()> {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
@@ -95,7 +92,7 @@ fn signal(process: Entry, signal: Signal) -> io::Result<()> {
         Err(rustix::io::Errno::SRCH) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    // The handle is fixed to whoever has the pid now; whether that is the process we mean is seen by its start.
+    // The handle refers to the current owner of the pid; its start time shows whether that is the intended process.
     if entry(process.pid).is_none_or(|now| now.start != process.start) {
         return Ok(());
     }
@@ -105,7 +102,6 @@ fn signal(process: Entry, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Sends a signal to a process.
 #[cfg(not(target_os = "linux"))]
 fn signal(process: Entry, signal: Signal) -> io::Result<()> {
     let Some(pid) = raw(process.pid) else { return Ok(()) };
@@ -118,7 +114,7 @@ pub(super) fn raw(pid: u32) -> Option<Pid> {
 }
 
 fn parse(pid: u32, stat: &[u8]) -> Option<Entry> {
-    // The second field is the program's name in parentheses, and may itself hold spaces and parentheses.
+    // The second field is the program's name in parentheses, which may itself contain spaces and parentheses.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let fields: Vec<&str> = std::str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
     let number = |index: usize| fields.get(index)?.parse::<u64>().ok();

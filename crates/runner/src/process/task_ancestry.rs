@@ -1,23 +1,22 @@
-//! Where this process itself was started from: used to find out that a command line was started inside a task.
+//! The ancestors of this process, used to detect that a command was started inside a task.
 
 use super::table;
 
-/// A process above this one. The pid alone may be used again; with its start it names one process for good.
+/// An ancestor of this process. A pid alone may be reused; together with the start time it is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ancestor {
-    /// Its pid.
     pub pid: u32,
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since boot.
     pub start_ticks: u64,
 }
 
-/// The processes above this one, the parent first, up to the first process of the machine or container.
-/// Empty where the system does not tell.
+/// The ancestors of this process, starting with the parent, up to the first process of the machine or container. Empty if the
+/// system does not report them.
 pub fn ancestors() -> Vec<Ancestor> {
     let mut above: Vec<Ancestor> = Vec::new();
     let mut next = table::entry(std::process::id()).map(|entry| entry.parent);
     while let Some(pid) = next.filter(|pid| *pid != 0) {
-        // A parent that ended meanwhile could lead in a circle through its reused pid.
+        // If a parent ended meanwhile, its reused pid could lead in a circle.
         let Some(entry) = table::entry(pid).filter(|_| above.iter().all(|known| known.pid != pid)) else { break };
         above.push(Ancestor { pid, start_ticks: entry.start });
         next = Some(entry.parent);
@@ -25,12 +24,12 @@ pub fn ancestors() -> Vec<Ancestor> {
     above
 }
 
-/// When a process started, in clock ticks since the machine did; nothing when it is gone or the system does not tell.
+/// When a process started, in clock ticks since boot; `None` if it is gone or the system does not report it.
 pub fn start_ticks(pid: u32) -> Option<u64> {
     table::entry(pid).map(|entry| entry.start)
 }
 
-/// Whether this process has a terminal, which no task has.
+/// Whether this process has a controlling terminal, which no task has.
 pub fn has_terminal() -> bool {
     use rustix::fs::{Mode, OFlags, open};
     open("/dev/tty", OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).is_ok()

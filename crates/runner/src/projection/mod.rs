@@ -1,12 +1,12 @@
-//! Files for people that follow from a run: written off the path of commits, the newest state only, whole or not at all.
+//! Generated files: written off the commit path, atomically, and only for the newest state.
 //!
-//! They may lag behind the history while work goes on, and are there before a pause or an end is reported. What a process that
-//! was killed did not write, whoever drives the run next or looks at it writes.
+//! They may lag behind the history while work is in progress, but are complete before a pause or an end is reported. If a
+//! process is killed before it has written them, the next process that drives or inspects the run does.
 
 mod state_file;
 
 pub(crate) use state_file::is_own;
-pub use state_file::{DEFAULT_FOLDER, StateFile, StateFileError, archive, is_there, runs_of};
+pub use state_file::{DEFAULT_DIR, StateFile, StateFileError, archive, is_there, runs_of};
 
 use crate::runtime::Runtime;
 use lockgate_engine::run::Run;
@@ -15,21 +15,21 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tracing::{Instrument, debug, warn};
 
-/// Writes the newest state of a run that it was offered, in a task of its own.
+/// Writes the newest offered state of a run, in a separate task.
 pub(crate) struct Projector {
     offered: watch::Sender<Option<Arc<StateFile>>>,
     done: watch::Receiver<Done>,
     last: u64,
-    /// How much of what was put aside was told.
-    told: usize,
+    /// How many of the moved files were already reported.
+    reported: usize,
 }
 
-/// Up to which version of the run everything was dealt with, and what could not be written.
+/// The last version that was handled, and why it could not be written.
 #[derive(Clone, Debug, Default)]
 struct Done {
     version: u64,
     failure: Option<String>,
-    /// Where something was put that stood in the way.
+    /// Where files that occupied the path were moved.
     aside: Vec<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ impl Projector {
         let (tell, done) = watch::channel(Done::default());
         let writing = async move {
             while wanted.changed().await.is_ok() {
-                // What came in the meantime stands in the newest, so nothing else need be written.
+                // The newest state includes everything before it, so nothing else need be written.
                 let newest = wanted.borrow_and_update().clone();
                 let Some(file) = newest else { continue };
                 let version = file.version();
@@ -61,10 +61,10 @@ impl Projector {
             }
         };
         tokio::spawn(writing.in_current_span());
-        Self { offered, done, last: 0, told: 0 }
+        Self { offered, done, last: 0, reported: 0 }
     }
 
-    /// Offers what a run says now; nothing is waited for.
+    /// Offers the current state of a run without waiting.
     pub(crate) fn offer(projector: &mut Option<Self>, runtime: &Runtime, run: &Run) {
         let Some(file) = runtime.perform.project(run) else { return };
         let projector = projector.get_or_insert_with(Self::start);
@@ -72,21 +72,23 @@ impl Projector {
         projector.offered.send_replace(Some(Arc::new(file)));
     }
 
-    /// Waits until what was offered last is written; gives why it could not be, where that is so, and what was put aside since that was told.
+    /// Waits until the last offered state is written. Returns the error, if any, and the files that were moved aside since
+    /// the last report.
     pub(crate) async fn settled(&mut self) -> (Option<String>, Vec<PathBuf>) {
         let last = self.last;
         match self.done.wait_for(|done| done.version >= last).await {
             Ok(done) => {
-                let untold = done.aside[self.told..].to_vec();
-                self.told = done.aside.len();
-                (done.failure.clone(), untold)
+                let unreported = done.aside[self.reported..].to_vec();
+                self.reported = done.aside.len();
+                (done.failure.clone(), unreported)
             }
-            Err(_) => (Some("whoever writes it has ended".to_owned()), Vec::new()),
+            Err(_) => (Some("the task that writes it has ended".to_owned()), Vec::new()),
         }
     }
 }
 
-/// Writes what a run says now, and waits for it; gives where something was put that stood in the way. Whoever drives the run does so by itself.
+/// Writes the current state of a run and waits for it. Returns where a file that occupied the path was moved. A driver does
+/// this by itself.
 pub async fn refresh_files(runtime: &Runtime, run: &Run) -> Result<Option<PathBuf>, StateFileError> {
     match runtime.perform.project(run) {
         Some(file) => file.write().await,

@@ -1,4 +1,4 @@
-//! The state file of a pipeline: where it lies, and writing it in order.
+//! The state file of a pipeline: its path, and writing it in order.
 
 use crate::files::write_in;
 use crate::root::Root;
@@ -9,8 +9,8 @@ use lockgate_engine::run::Run;
 use lockgate_engine::run::pipeline::Imported;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
-use lockgate_formats::pipeline::document::{Document, document};
-use lockgate_formats::pipeline::render::{Before, Original, WrongTransition, exported, render};
+use lockgate_formats::state_file::document::{Document, document};
+use lockgate_formats::state_file::render::{Before, Original, WrongTransition, exported, render};
 use lockgate_store::{ListedRun, Store, StoreError};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
@@ -18,43 +18,28 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// Where state files lie when nobody says otherwise, under the root.
-pub const DEFAULT_FOLDER: &str = ".claude/skills/build-pipeline/checkpoints";
+/// The default directory of state files, relative to the root.
+pub const DEFAULT_DIR: &str = ".claude/skills/build-pipeline/checkpoints";
 
-/// The folder beside them that keeps those of earlier runs.
+/// The directory next to them that keeps those of earlier runs.
 const ARCHIVE: &str = "archive";
 
-/// Larger than any state file.
 const MAX_BYTES: u64 = 16_000_000;
 
-/// Why a state file could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
-    /// The path is none that a state file may have.
-    #[error("the state file {path:?} must lie under the root: {why}")]
-    BadPath {
-        /// The path.
-        path: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// The operating system says no.
+    #[error("the state file {path:?} must be inside the root: {why}")]
+    BadPath { path: String, why: String },
     #[error("the state file {} cannot be written: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The file is further than the run.
+    Io { path: PathBuf, source: io::Error },
+    /// The file is ahead of the run.
     #[error(
-        "the state file {} is not written over: {source}; if the file is wrong, move it away and look at the run again",
+        "the state file {} is not overwritten: {source}; if the file is wrong, move it away and check the run again",
         path.display()
     )]
     Transition {
-        /// The file.
         path: PathBuf,
-        /// What would follow what.
+        /// The invalid transition.
         source: WrongTransition,
     },
     /// The store failed.
@@ -62,7 +47,7 @@ pub enum StateFileError {
     Store(#[from] StoreError),
 }
 
-/// What the state file of a run is to say.
+/// The intended content of a run's state file.
 pub struct StateFile {
     root: Root,
     store: Arc<dyn Store>,
@@ -74,7 +59,7 @@ pub struct StateFile {
 }
 
 impl StateFile {
-    /// What the state file of a run says now; nothing where it is no pipeline.
+    /// The state file of a run; `None` if the run is not a pipeline.
     pub fn of(root: &Root, store: Arc<dyn Store>, run: &Run) -> Option<Self> {
         let pipeline = run.workflow.pipeline.as_deref()?;
         let shown = root.dir().to_string_lossy();
@@ -92,7 +77,7 @@ impl StateFile {
         })
     }
 
-    /// Where the state file of a pipeline lies, relative to the root.
+    /// The path of a pipeline's state file, relative to the root.
     pub fn place(pipeline: &Pipeline) -> String {
         path_of(pipeline)
     }
@@ -102,17 +87,15 @@ impl StateFile {
         self.version
     }
 
-    /// Where it lies.
     pub fn path(&self) -> PathBuf {
         self.root.dir().join(&self.path)
     }
 
-    /// What it says.
     pub fn document(&self) -> &Document {
         &self.document
     }
 
-    /// The text that it would have, whether it is written or not.
+    /// The text it would have, whether or not it is written.
     pub async fn export(&self) -> Result<String, StateFileError> {
         let original = self.original().await?;
         let text = read(&self.path()).map_err(|source| self.io(source))?;
@@ -120,8 +103,8 @@ impl StateFile {
         Ok(exported(before.as_ref(), &self.document))
     }
 
-    /// Writes it, unless a later state of the run stands there, or it belongs to a later run of the same pipeline. Gives where something was put that
-    /// stood there and was no state file.
+    /// Writes it, unless the file shows a later state of the run or belongs to a later run of the same pipeline. Returns
+    /// where a file that was not a state file was moved.
     pub async fn write(&self) -> Result<Option<PathBuf>, StateFileError> {
         let runs = runs_of(&*self.store, &self.document.prd).await?;
         if runs.first().is_some_and(|newest| newest.row.run != self.run) {
@@ -130,7 +113,7 @@ impl StateFile {
         match self.write_unless(None).await? {
             Written::Here(aside) => Ok(aside),
             Written::Newer(newer) if self.store.commits(&self.run, newer - 1, 1).await?.is_empty() => {
-                // That state was taken back with the database; what it wrote is not true any more.
+                // The newer state was rolled back with the database, so the file is wrong.
                 match self.write_unless(Some(newer)).await? {
                     Written::Here(aside) => Ok(aside),
                     Written::Newer(_) => Ok(None),
@@ -140,7 +123,7 @@ impl StateFile {
         }
     }
 
-    /// Writes it, unless another version stands there that is newer and not the given one.
+    /// Writes it, unless the file shows a newer version other than `taken_back`.
     async fn write_unless(&self, taken_back: Option<u64>) -> Result<Written, StateFileError> {
         let original = self.original().await?;
         let (root, run, version) = (self.root.clone(), self.run.clone(), self.version);
@@ -151,7 +134,7 @@ impl StateFile {
             if sequence.written > version && Some(sequence.written) != taken_back {
                 return Ok(Written::Newer(sequence.written));
             }
-            // What was taken back does not bind what comes after it.
+            // A state that was rolled back does not restrict later transitions.
             let text = |before: Option<&Before>| match taken_back {
                 Some(_) => Ok(exported(before, &document)),
                 None => render(before, &document),
@@ -173,27 +156,27 @@ impl StateFile {
     }
 }
 
-/// What became of a state that was to be written.
 enum Written {
-    /// It is written; with where something was put that stood there and was no state file.
+    /// It was written; with the path where a file that was not a state file was moved.
     Here(Option<PathBuf>),
-    /// This later version stands there.
+    /// The file shows this later version.
     Newer(u64),
 }
 
-/// The runs of a pipeline, newest first. Other workflows may be about the same thing.
+/// The runs of a pipeline, newest first. Other workflows may have the same feature.
 pub async fn runs_of(store: &dyn Store, prd: &str) -> Result<Vec<ListedRun>, StoreError> {
     let mut runs = store.runs_of_feature(prd).await?;
     runs.retain(|run| run.row.workflow == prd);
     Ok(runs)
 }
 
-/// Where the state file of a pipeline lies, relative to the root.
+/// The path of a pipeline's state file, relative to the root.
 fn path_of(pipeline: &Pipeline) -> String {
-    pipeline.state_file.clone().unwrap_or_else(|| format!("{DEFAULT_FOLDER}/{}.json", pipeline.prd))
+    pipeline.state_file.clone().unwrap_or_else(|| format!("{DEFAULT_DIR}/{}.json", pipeline.prd))
 }
 
-/// What a file says, over what the run was imported from: keys that only the import knows are not lost with the file.
+/// The contents of the file, merged over what the run was imported from, so that keys only the import knows are not lost with
+/// the file.
 fn before(text: Option<&str>, original: Option<Original>) -> Option<Before> {
     let mut before = text.and_then(Before::of_text);
     if let Some(original) = original {
@@ -226,7 +209,7 @@ fn write(
     Ok(aside.map(|name| full.with_file_name(name)))
 }
 
-/// Whatever stands there is no state file, and is kept for whoever wrote it, beside what was kept before.
+/// Moves a file that is not a state file aside, next to those that were moved before.
 fn moved_aside(folder: &Dir, name: &Path) -> io::Result<PathBuf> {
     let first = format!("{}.unreadable", name.display());
     let others = (2_u32..).map(|number| format!("{first}-{number}"));
@@ -236,17 +219,17 @@ fn moved_aside(folder: &Dir, name: &Path) -> io::Result<PathBuf> {
     Ok(free)
 }
 
-/// The folder of a state file, made where it is missing, and the file's name in it. No link leads out of the root.
+/// The directory of a state file, created if it is missing, and the file's name. Symlinks must not lead out of the root.
 fn place(root: &Root, path: &str) -> Result<(Dir, PathBuf), StateFileError> {
     let bad = |why: &str| StateFileError::BadPath { path: path.to_owned(), why: why.to_owned() };
     let asked = Path::new(path);
     if asked.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(bad("it is absolute, or leads upwards"));
+        return Err(bad("it is absolute or contains `..`"));
     }
     if is_own(asked) {
-        return Err(bad("what lies in `.lockgate` and `.git` belongs to Lockgate and Git"));
+        return Err(bad("`.lockgate` and `.git` are reserved"));
     }
-    let name = asked.file_name().map(PathBuf::from).ok_or_else(|| bad("it names no file"))?;
+    let name = asked.file_name().map(PathBuf::from).ok_or_else(|| bad("it has no file name"))?;
     let parent = asked.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let io = |source| StateFileError::Io { path: root.dir().join(path), source };
     let top = Dir::open_ambient_dir(root.dir(), ambient_authority()).map_err(io)?;
@@ -256,18 +239,18 @@ fn place(root: &Root, path: &str) -> Result<(Dir, PathBuf), StateFileError> {
     Ok((top.open_dir(parent).map_err(io)?, name))
 }
 
-/// Whether a path under the root leads to what Lockgate or Git keeps there.
+/// Whether a path inside the root belongs to Lockgate or git.
 pub(crate) fn is_own(path: &Path) -> bool {
     let first = path.components().find(|part| !matches!(part, Component::CurDir));
     first.is_some_and(|first| [".lockgate", ".git"].iter().any(|own| first.as_os_str().eq_ignore_ascii_case(own)))
 }
 
-/// The text of a file that is there; nothing where there is none.
+/// The text of a file; `None` if it does not exist.
 fn read(path: &Path) -> io::Result<Option<String>> {
-    // Pipes and devices are not opened, and links not followed.
+    // Pipes and devices are not opened, and symlinks are not followed.
     match path.symlink_metadata() {
         Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(io::Error::other("something else than a file stands there")),
+        Ok(_) => return Err(io::Error::other("it is not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     }
@@ -279,7 +262,8 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// Which version of a run its file shows: two processes write one after the other, and the older one never over the newer.
+/// The version of a run that its file shows, under a lock: processes write one after the other, and an older version never
+/// replaces a newer one.
 struct Sequence {
     file: File,
     written: u64,
@@ -293,7 +277,7 @@ impl Sequence {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         flock(&file, FlockOperation::LockExclusive)?;
         let mut text = String::new();
-        // A number that was cut off counts as none: then it is written once more.
+        // A truncated number counts as none; the file is then written once more.
         let written = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok()).unwrap_or(0);
         Ok(Self { file, written })
     }
@@ -305,7 +289,7 @@ impl Sequence {
     }
 }
 
-/// Puts the state file of an earlier run aside, so that a new one can begin; gives where it is now.
+/// Moves the state file of an earlier run aside, so that a new one can start; returns its new path.
 pub fn archive(root: &Root, pipeline: &Pipeline, at: Timestamp) -> Result<Option<PathBuf>, StateFileError> {
     let path = path_of(pipeline);
     let full = root.dir().join(&path);
@@ -322,7 +306,7 @@ pub fn archive(root: &Root, pipeline: &Pipeline, at: Timestamp) -> Result<Option
     Ok(full.parent().map(|parent| parent.join(kept)))
 }
 
-/// Whether there is a state file of this pipeline already.
+/// The path of this pipeline's state file, if it exists.
 pub fn is_there(root: &Root, pipeline: &Pipeline) -> Option<PathBuf> {
     let path = root.dir().join(path_of(pipeline));
     path.symlink_metadata().is_ok().then_some(path)

@@ -1,7 +1,7 @@
-//! What an agent was asked and said, and what is still to be asked.
+//! Agent queries of a script: those that were answered, and the next one to ask.
 //!
-//! A worker cannot ask an agent. It replays: a question that was answered gets its answer, and one that was not ends
-//! the evaluation. Whoever called asks the agent, remembers the answer, and evaluates again.
+//! A worker cannot query an agent itself. It replays: a query with a recorded reply returns it, and the first one without
+//! ends the evaluation. The caller then asks the agent, records the reply, and evaluates the script again.
 
 use super::{AgentReply, MAX_AGENT_QUERIES};
 use std::{
@@ -9,30 +9,25 @@ use std::{
     collections::{HashMap, VecDeque},
 };
 
-/// The questions of one evaluation.
 #[derive(Default)]
 pub(super) struct AgentQueries {
-    /// The answers to each prompt, in the order in which they were given; nothing where no agent can be asked.
+    /// The replies to each prompt, in order; `None` if no agent can be queried.
     recorded_replies: RefCell<Option<HashMap<String, VecDeque<String>>>>,
-    /// How many answers there were at the beginning.
+    /// The number of recorded replies at the start.
     known: Cell<usize>,
     asked: Cell<usize>,
     wanted: RefCell<Option<String>>,
     needs_reply: Cell<bool>,
 }
 
-/// Why a question has no answer.
 pub(super) enum NoReply {
-    /// There is nobody to ask.
     NotAvailable,
-    /// Too much was asked already.
     TooMany,
-    /// It is to be asked now: the evaluation ends here.
+    /// It must be asked now: the evaluation ends here.
     Wanted,
 }
 
 impl AgentQueries {
-    /// Begins the evaluation.
     pub(super) fn start(&self, agent_queries: Option<Vec<AgentReply>>) {
         self.known.set(agent_queries.as_ref().map_or(0, Vec::len));
         let recorded_replies = agent_queries.map(|agent_queries| {
@@ -45,9 +40,8 @@ impl AgentQueries {
         self.recorded_replies.replace(recorded_replies);
     }
 
-    /// The answer to a prompt.
     pub(super) fn ask(&self, prompt: String) -> Result<String, NoReply> {
-        // What a script asks after it caught the end changes nothing.
+        // Queries after the script has caught the end change nothing.
         if self.needs_reply() {
             return Err(NoReply::Wanted);
         }
@@ -60,7 +54,7 @@ impl AgentQueries {
         if let Some(text) = recorded_replies.get_mut(&prompt).and_then(VecDeque::pop_front) {
             return Ok(text);
         }
-        // One that asks something else each time it is evaluated would never come to an end.
+        // A script that asks something different each time it is evaluated would never end.
         if self.known.get() >= MAX_AGENT_QUERIES {
             return Err(NoReply::TooMany);
         }
@@ -69,12 +63,12 @@ impl AgentQueries {
         Err(NoReply::Wanted)
     }
 
-    /// Whether a question is to be asked before the script can go on.
+    /// Whether a query must be answered before the script can continue.
     pub(super) fn needs_reply(&self) -> bool {
         self.needs_reply.get()
     }
 
-    /// The prompt that is to be asked.
+    /// The prompt to send to the agent.
     pub(super) fn wanted(&self) -> Option<String> {
         self.wanted.take()
     }

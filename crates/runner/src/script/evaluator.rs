@@ -1,4 +1,4 @@
-//! The pool of workers, and one call from asking to answer.
+//! The pool of workers, and one call from request to reply.
 
 use super::{
     Call, Failed, Returned, ScriptError, WorkerCommand,
@@ -13,12 +13,12 @@ use std::{
 };
 use tokio::sync::{Semaphore, oneshot, oneshot::error::TryRecvError};
 
-/// A call is offered to this many workers before it fails because none took it.
+/// How many workers a call is offered to before it fails.
 const ATTEMPTS: u32 = 6;
 
 /// Evaluates scripts and conditions in worker processes.
 ///
-/// Belongs to the runtime in which it is first called. Dropping it ends its workers.
+/// It belongs to the runtime in which it is first called. Dropping it ends its workers.
 pub struct Evaluator {
     command: WorkerCommand,
     permits: Semaphore,
@@ -27,19 +27,19 @@ pub struct Evaluator {
 
 #[derive(Default)]
 struct Pool {
-    /// The one that answered last is at the back.
+    /// The most recently used worker is at the back.
     idle: VecDeque<Worker>,
     coming: VecDeque<oneshot::Receiver<io::Result<Started>>>,
 }
 
 impl Evaluator {
-    /// An evaluator that starts its workers when they are needed.
+    /// An evaluator that starts its workers on demand.
     pub fn new(worker: WorkerCommand) -> Self {
         let workers = std::thread::available_parallelism().map_or(2, |cores| cores.get().clamp(2, 4));
         Self { command: worker, permits: Semaphore::new(workers), pool: Mutex::default() }
     }
 
-    /// Starts a worker ahead, without waiting, unless there is one.
+    /// Starts a worker in advance, without waiting, unless there is one.
     pub fn warm(&self) {
         let mut pool = self.pool();
         if pool.idle.is_empty() && pool.coming.is_empty() {
@@ -47,12 +47,12 @@ impl Evaluator {
         }
     }
 
-    /// Evaluates. If the future is dropped, the worker is ended and the next call gets another.
+    /// Evaluates a call. If the future is dropped, the worker is ended and the next call gets another.
     pub async fn call(&self, call: Call) -> Result<Returned, ScriptError> {
         self.evaluate(&call).await.map_err(|failed| failed.error)
     }
 
-    /// Evaluates, and also says what a failed script had logged and written.
+    /// Like [`Evaluator::call`], but a failure includes the script's log and written files.
     pub async fn evaluate(&self, call: &Call) -> Result<Returned, Failed> {
         match self.ask(call).await {
             Ok(answer) => answer,
@@ -68,11 +68,11 @@ impl Evaluator {
             let mut worker = self.worker().await?;
             let cache_update = worker.value_cache.update(&call.stored);
             let Some(frame) = write_call(call, &cache_update) else {
-                return Err(ScriptError::Worker(format!("what the script is given exceeds {CALL_LIMIT} bytes")));
+                return Err(ScriptError::Worker(format!("the input of the script exceeds {CALL_LIMIT} bytes")));
             };
             let answer = match worker.exchange(&frame, kill_timeout(call.limits.time)).await {
                 Ok(frame) => read_answer(frame),
-                // It ended while it rested. Nothing was evaluated, so another may try.
+                // It ended while it was idle. Nothing was evaluated, so another worker can try.
                 Err(Broken::NotSent(_)) if attempts < ATTEMPTS => continue,
                 Err(Broken::NotSent(what) | Broken::Ended(what)) => return Err(ScriptError::Worker(what.to_string())),
                 Err(Broken::Late) => return Err(ScriptError::Timeout(call.limits.time)),
@@ -83,12 +83,12 @@ impl Evaluator {
         }
     }
 
-    /// A worker from the pool, or a new one. The permits see to it that there are never more than that many at work.
+    /// A worker from the pool, or a new one. The permits limit the number of active workers.
     async fn worker(&self) -> Result<Worker, ScriptError> {
         let coming = {
             let mut pool = self.pool();
             pool.collect_started();
-            // The one that answered last: it is still awake.
+            // The most recently used one is still awake.
             if let Some(worker) = pool.idle.pop_back() {
                 return Ok(worker);
             }
@@ -100,32 +100,32 @@ impl Evaluator {
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
-        // Nothing that holds the lock leaves the pool half changed.
+        // No code that holds the lock leaves the pool half changed.
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Pool {
-    /// Takes in the workers that were started ahead and have arrived.
+    /// Adds workers that were started in advance and are ready.
     fn collect_started(&mut self) {
         while let Some(first) = self.coming.front_mut() {
             let arrived = match first.try_recv() {
                 Ok(started) => started
                     .and_then(Worker::adopt)
-                    .inspect_err(|error| tracing::debug!(%error, "a script worker was not started ahead of time"))
+                    .inspect_err(|error| tracing::debug!(%error, "cannot start a script worker in advance"))
                     .ok(),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Closed) => None,
             };
             self.coming.pop_front();
-            // One that could not be started is told about when a call has no other.
+            // A worker that failed to start is reported when a call has no other.
             self.idle.extend(arrived);
         }
     }
 }
 
-/// How long to wait for an answer before the worker is killed: twice the time, and never less than a tenth of a
-/// second more than the time, since a busy machine may take as long to get the answer across.
+/// How long to wait for a reply before the worker is killed: twice the time limit, and at least 100 ms more, because a busy
+/// machine may take that long to transfer the reply.
 fn kill_timeout(time: Duration) -> Duration {
     time.saturating_mul(2).max(time.saturating_add(Duration::from_millis(100)))
 }

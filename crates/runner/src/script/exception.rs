@@ -1,27 +1,25 @@
-//! What a script threw, in words, with its place in the source.
+//! Describes what a script threw, with its position in the source.
 
 use super::{ScriptError, sandbox::without_lone_surrogates};
 use rquickjs::{Coerced, Ctx, Error, Object, Persistent, String as Text, Value};
 
-/// What the engine calls the source.
 pub(super) const FILE_NAME: &str = "script";
-/// A message keeps this many bytes.
 const MESSAGE_BYTES: usize = 2048;
 
-/// What the engine itself throws, as far as it matters here.
+/// Errors that the engine itself throws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EngineError {
     OutOfMemory,
     StackOverflow,
-    /// A value that contains itself has no JSON.
+    /// A value that contains itself cannot be written as JSON.
     Circular,
-    /// A BigInt has no JSON.
+    /// A BigInt cannot be written as JSON.
     BigInt,
 }
 
 impl EngineError {
-    /// Which of these an error is, by its class and its message: the engine throws ordinary error objects without a code, so there is
-    /// nothing else to go by. No other function knows these texts, and a test has the real engine throw each of them.
+    /// Classifies an error by its class and message: the engine throws ordinary error objects without a code. This is the
+    /// only function that knows these texts, and a test makes the real engine throw each of them.
     fn of(class: &str, message: &str) -> Option<Self> {
         match (class, message) {
             ("InternalError", "out of memory" | "out of memory in regexp execution") => Some(Self::OutOfMemory),
@@ -33,10 +31,9 @@ impl EngineError {
     }
 }
 
-/// The error for a thrown value.
 pub(super) fn describe(value: Value<'_>, prefix: &str, source: &str) -> ScriptError {
     if value.is_null() && !source.contains("null") {
-        // With no memory left even for an error, the engine throws null.
+        // With no memory left even for an error object, the engine throws null.
         return ScriptError::Memory;
     }
     let Some(object) = value.as_object().filter(|object| object.is_error()) else {
@@ -58,18 +55,18 @@ pub(super) fn describe(value: Value<'_>, prefix: &str, source: &str) -> ScriptEr
     ScriptError::Thrown { message: shorten(message), line: place.map(|place| place.0), column: place.map(|place| place.1) }
 }
 
-/// Why the engine's own conversion to JSON refuses a value; nothing if the script's code threw.
+/// Why the engine cannot convert a value to JSON; `None` if the script's own code threw.
 pub(super) fn engine_says_not_json(ctx: &Ctx<'_>, thrown: &Persistent<Value<'static>>) -> Option<String> {
     let value = thrown.clone().restore(ctx).ok()?;
     let object = value.as_object().filter(|object| object.is_error())?;
     match EngineError::of(&text_of(object, "name"), &text_of(object, "message"))? {
         EngineError::Circular => Some("it contains itself".into()),
-        EngineError::BigInt => Some("it holds a BigInt; use Number(…) or String(…)".into()),
+        EngineError::BigInt => Some("it contains a BigInt; use Number(…) or String(…)".into()),
         EngineError::OutOfMemory | EngineError::StackOverflow => None,
     }
 }
 
-/// A value in words, as a log shows it. What the value's own code throws meanwhile is dropped.
+/// A value as text for the log. Exceptions thrown by the value's own code are dropped.
 pub(super) fn show(value: Value<'_>) -> String {
     let ctx = value.ctx();
     if let Some(text) = value.as_string() {
@@ -88,12 +85,12 @@ pub(super) fn show(value: Value<'_>) -> String {
     shown.map_or_else(|| format!("[{}]", value.type_name()), |text| plain(&text))
 }
 
-/// The value, or nothing: an exception left behind would be mistaken for the script's own.
+/// The value, or `None`: a pending exception would be mistaken for the script's own.
 fn or_dropped<T>(ctx: &Ctx<'_>, result: rquickjs::Result<T>) -> Option<T> {
     result.inspect_err(|_| drop(ctx.catch())).ok()
 }
 
-/// A text, with half characters replaced.
+/// A string, with lone surrogates replaced.
 pub(super) fn plain(text: &Text<'_>) -> String {
     let ctx = text.ctx();
     match text.to_string() {
@@ -110,7 +107,7 @@ pub(super) fn plain(text: &Text<'_>) -> String {
     }
 }
 
-/// A member as text; empty if there is none, or if it cannot be had.
+/// A member as text; empty if it is missing or cannot be read.
 fn text_of(object: &Object<'_>, name: &str) -> String {
     let ctx = object.ctx();
     let value = or_dropped(ctx, object.get::<_, Value<'_>>(name)).filter(|value| !value.is_undefined());
@@ -118,7 +115,7 @@ fn text_of(object: &Object<'_>, name: &str) -> String {
     text.map_or_else(String::new, |text| plain(&text.0))
 }
 
-/// Cuts a text after so many bytes, at a character.
+/// Truncates a text at a character boundary.
 pub(super) fn cut(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
         text.truncate(text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8())));
@@ -131,11 +128,11 @@ fn shorten(text: String) -> String {
     cut(text, MESSAGE_BYTES)
 }
 
-/// Line and column in the source of the first frame of a stack that lies in it.
+/// Line and column of the first stack frame in the source.
 fn place(stack: &str, prefix: &str, source: &str) -> Option<(u32, u32)> {
     let (line, column) = stack.lines().find_map(frame)?;
     let column = if line == 1 { column.saturating_sub(u32::try_from(prefix.len()).ok()?).max(1) } else { column };
-    // A source that ends too early is found out in what was put after it: the place is then its end.
+    // An incomplete source is only detected in the suffix added after it, so the position is then its end.
     let last = u32::try_from(source.lines().count().max(1)).ok()?;
     if line > last {
         let length = source.lines().last().map_or(0, |line| line.chars().count());
@@ -144,7 +141,7 @@ fn place(stack: &str, prefix: &str, source: &str) -> Option<(u32, u32)> {
     Some((line, column))
 }
 
-/// Reads `at name (script:3:14)` and `at script:3:14`.
+/// Parses `at name (script:3:14)` and `at script:3:14`.
 fn frame(line: &str) -> Option<(u32, u32)> {
     let inner = match line.trim_end().strip_suffix(')') {
         Some(line) => &line[line.rfind('(')? + 1..],
@@ -158,7 +155,6 @@ fn frame(line: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    /// What the engine throws when it evaluates this.
     fn thrown_by(source: &str) -> Option<EngineError> {
         let runtime = rquickjs::Runtime::new().unwrap();
         runtime.set_memory_limit(4 << 20);

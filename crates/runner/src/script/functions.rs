@@ -1,18 +1,19 @@
-//! What scripts may call: functions for the files of the output directory, the log, and the agent.
+//! The functions that scripts may call: files in the output directory, the log, and the agent.
 //!
-//! | function | gives |
+//! | function | returns |
 //! | --- | --- |
 //! | `readFile(path)` | the text; throws if there is no such file |
-//! | `readFiles([path, …])` | an object with the text of each file by its path as given; `null` for one that is not there |
-//! | `writeFile(path, text)` | nothing; anything but a text is written as indented JSON; folders are made |
-//! | `files_exist(path or [path, …])` | whether all of them are there |
-//! | `contains_todos(path or [path, …])` | whether one of them holds TODO, FIXME, TBD or XXX; throws if one is not there |
-//! | `analyzeFiles(dir)` | `{coverage, files}`: how much of what the phase expects is there and not empty, in percent, and the paths of the files in a folder, else in all of the output directory |
-//! | `identifyGaps([path, …])` | a line for each that is missing, is empty or holds such a marker; asks about what the phase expects if nothing is given |
-//! | `thinkHard(prompt)` | what the agent says, as a text; with or without `await` |
-//! | `log(…)`, `console.log(…)` and its like | nothing; the values become one line of the log |
+//! | `readFiles([path, …])` | an object with the text of each file by its path as given; `null` for a missing one |
+//! | `writeFile(path, text)` | nothing; a value other than a string is written as indented JSON; parent directories are
+//! created |
+//! | `files_exist(path or [path, …])` | whether all of them exist |
+//! | `contains_todos(path or [path, …])` | whether one of them contains TODO, FIXME, TBD or XXX; throws if one is missing |
+//! | `analyzeFiles(dir)` | `{coverage, files}`: the percentage of expected files that exist and are not empty, and the paths of the files in a directory, by default the output directory |
+//! | `identifyGaps([path, …])` | a line for each file that is missing, empty or contains such a marker; by default for the files that the phase expects |
+//! | `thinkHard(prompt)` | the agent's reply as a string; with or without `await` |
+//! | `log(…)`, `console.log(…)` and the like | nothing; the values become one line of the log |
 //!
-//! Wherever a path is taken, an object with a `path` (a deliverable of the context) does as well.
+//! Instead of a path, each function also accepts an object with a `path` (a deliverable of the context).
 
 use super::{
     AgentReply, FILE_LIMIT, Files, LOG_LINE_BYTES, LOG_LINES, MAX_AGENT_QUERIES, PROMPT_LIMIT,
@@ -32,16 +33,15 @@ use std::{
     time::Instant,
 };
 
-/// At most so many names of written files are told.
+/// The maximum number of reported names of written files.
 const MAX_WRITTEN_NAMES: usize = 10_000;
 
-/// What the functions of one evaluation work with.
+/// What the functions of one evaluation use.
 #[derive(Default)]
 pub(super) struct ScriptHost {
     deadline: Cell<Option<Instant>>,
     is_late: Cell<bool>,
     folder: RefCell<Option<OutputFiles>>,
-    /// What the agent is asked.
     pub(super) agent_queries: AgentQueries,
     log: RefCell<Vec<String>>,
     lines_left_out: Cell<usize>,
@@ -49,19 +49,18 @@ pub(super) struct ScriptHost {
 }
 
 impl ScriptHost {
-    /// Begins the evaluation.
     pub(super) fn start(&self, deadline: Option<Instant>, files: Option<Files>, agent_queries: Option<Vec<AgentReply>>) {
         self.deadline.set(deadline);
         self.folder.replace(files.map(OutputFiles::new));
         self.agent_queries.start(agent_queries);
     }
 
-    /// Whether the script may not go on, for lack of time or because the agent is to be asked first.
+    /// Whether the script must stop, because it is out of time or waits for an agent.
     pub(super) fn is_over(&self) -> bool {
         self.agent_queries.needs_reply() || self.is_out_of_time()
     }
 
-    /// Whether the deadline has passed. Once it has, that is final.
+    /// Whether the deadline has passed. Once true, it stays true.
     pub(super) fn is_out_of_time(&self) -> bool {
         if !self.is_late.get() && self.deadline.get().is_some_and(|deadline| Instant::now() >= deadline) {
             self.is_late.set(true);
@@ -69,13 +68,13 @@ impl ScriptHost {
         self.is_late.get()
     }
 
-    /// The log and the files written.
+    /// The log and the written files.
     pub(super) fn finish(&self) -> (Vec<String>, Vec<String>) {
         let mut log = self.log.take();
         match self.lines_left_out.get() {
             0 => {}
-            1 => log.push("… 1 more line was left out".into()),
-            lines => log.push(format!("… {lines} more lines were left out")),
+            1 => log.push("… 1 more line omitted".into()),
+            lines => log.push(format!("… {lines} more lines omitted")),
         }
         (log, self.wrote.take())
     }
@@ -113,7 +112,7 @@ impl ScriptHost {
     }
 }
 
-/// Puts the functions into an engine.
+/// Registers the functions in an engine.
 pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<ScriptHost>) -> Result<()> {
     let globals = ctx.globals();
 
@@ -192,23 +191,21 @@ pub(super) fn install(ctx: &Ctx<'_>, host: &Rc<ScriptHost>) -> Result<()> {
     globals.set("console", console)
 }
 
-/// Ends what the script does. If it catches this, it gets nothing done any more until it is interrupted.
+/// Interrupts the script. If it catches the exception, further calls have no effect until it is interrupted.
 fn wait_for_the_agent(ctx: &Ctx<'_>) -> rquickjs::Error {
-    Exception::throw_internal(ctx, "the agent is to be asked first")
+    Exception::throw_internal(ctx, "the agent must be asked first")
 }
 
 fn prompt_of(ctx: &Ctx<'_>, value: Option<Value<'_>>) -> Result<String> {
     match value.as_ref().and_then(Value::as_string).map(plain) {
-        Some(prompt) if prompt.trim().is_empty() => {
-            Err(Exception::throw_type(ctx, "thinkHard needs a prompt with something in it"))
-        }
+        Some(prompt) if prompt.trim().is_empty() => Err(Exception::throw_type(ctx, "thinkHard needs a prompt that is not empty")),
         Some(prompt) if prompt.len() <= PROMPT_LIMIT => Ok(prompt),
         Some(_) => Err(Exception::throw_range(ctx, &format!("thinkHard: the prompt is longer than {PROMPT_LIMIT} bytes"))),
-        None => Err(Exception::throw_type(ctx, "thinkHard needs a prompt, which is a text")),
+        None => Err(Exception::throw_type(ctx, "thinkHard needs a prompt, which must be a string")),
     }
 }
 
-/// A function of its own, because its result lives as long as the engine that it was called from.
+/// A separate function, because its result lives as long as the engine it was called from.
 fn read_files(host: Rc<ScriptHost>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
     move |ctx, given| {
         let files = Object::new(ctx.clone())?;
@@ -224,7 +221,7 @@ fn read_files(host: Rc<ScriptHost>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>
     }
 }
 
-/// A function of its own for the same reason.
+/// A separate function for the same reason.
 fn analyze_files(host: Rc<ScriptHost>) -> impl for<'js> Fn(Ctx<'js>, Opt<Value<'js>>) -> Result<Object<'js>> {
     move |ctx, given| {
         let dir = match given.0.filter(is_given) {
@@ -244,7 +241,7 @@ fn is_given(value: &Value<'_>) -> bool {
     !value.is_undefined() && !value.is_null()
 }
 
-/// Whether it holds for all, asking only until it does not.
+/// Whether it holds for all paths, stopping at the first for which it does not.
 fn all(paths: &[String], holds: impl Fn(&str) -> Outcome<bool>) -> Outcome<bool> {
     for path in paths {
         if !holds(path)? {
@@ -261,7 +258,7 @@ fn one_path(ctx: &Ctx<'_>, function: &str, value: Option<Value<'_>>) -> Result<S
     };
     match path.as_ref().and_then(Value::as_string) {
         Some(text) => Ok(plain(text)),
-        None => Err(Exception::throw_type(ctx, &format!("{function} needs a path, which is a text"))),
+        None => Err(Exception::throw_type(ctx, &format!("{function} needs a path, which must be a string"))),
     }
 }
 
@@ -287,6 +284,6 @@ fn content_of(ctx: &Ctx<'_>, value: Option<Value<'_>>) -> Result<String> {
     match content {
         Some(content) if content.len() <= FILE_LIMIT => Ok(content),
         Some(_) => Err(Exception::throw_range(ctx, &format!("writeFile: more than {FILE_LIMIT} bytes"))),
-        None => Err(Exception::throw_type(ctx, "writeFile needs a text, or a value that JSON can hold")),
+        None => Err(Exception::throw_type(ctx, "writeFile needs a string, or a value that can be written as JSON")),
     }
 }

@@ -1,8 +1,8 @@
-//! Which of the expected files are there, and what they lack.
+//! Which of the expected files exist, and what they lack.
 
 use super::output_files::{Outcome, OutputFiles, State};
 
-/// How much of what is expected is there and not empty, in percent: 100 when it is all, and only then.
+/// The percentage of expected files that exist and are not empty: 100 only if it is all of them.
 pub(super) fn coverage(folder: &OutputFiles) -> Outcome<u32> {
     let expected = folder.expected();
     let mut filled = 0;
@@ -16,21 +16,21 @@ pub(super) fn coverage(folder: &OutputFiles) -> Outcome<u32> {
     Ok(u32::try_from(percent).unwrap_or(99).min(99))
 }
 
-/// A line for each of these that is missing, empty or not done yet.
+/// A line for each file that is missing, empty or unfinished.
 pub(super) fn gaps(folder: &OutputFiles, paths: &[String]) -> Outcome<Vec<String>> {
     let mut gaps = Vec::new();
     for path in paths {
         match folder.state(path)? {
             State::Missing => gaps.push(format!("{path} is missing")),
             State::Empty => gaps.push(format!("{path} is empty")),
-            State::Filled if folder.holds(path, has_todo)? => gaps.push(format!("{path} holds TODO markers")),
+            State::Filled if folder.holds(path, has_todo)? => gaps.push(format!("{path} contains TODO markers")),
             State::Filled => {}
         }
     }
     Ok(gaps)
 }
 
-/// Whether a text holds one of the markers as a word of its own.
+/// Whether a text contains one of the markers as a whole word.
 pub(super) fn has_todo(text: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     ["TODO", "FIXME", "TBD", "XXX"].iter().any(|marker| {

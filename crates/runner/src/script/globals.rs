@@ -1,4 +1,4 @@
-//! JSON values put into an engine.
+//! Puts JSON values into an engine.
 
 use super::message::StoredGlobal;
 use lockgate_engine::digest::Digest;
@@ -6,11 +6,11 @@ use rquickjs::{Array, Ctx, Exception, Function, Object, Result, String as Text, 
 use serde_json::Value as Json;
 use std::collections::HashMap;
 
-/// A large value as a worker keeps it: parsed once, built anew in each engine.
+/// A large value as a worker caches it: parsed once, built anew in each engine.
 pub(super) enum CachedValue {
-    /// The usual case: building from a tree is several times as fast as parsing in the engine.
+    /// The usual case: building from a tree is several times faster than parsing in the engine.
     Tree(Json),
-    /// What only the engine's own parser takes (lone surrogates, very deep nesting), or nobody's.
+    /// A text that only the engine's own parser accepts (lone surrogates, very deep nesting), or none.
     Text(Box<str>),
 }
 
@@ -53,7 +53,7 @@ fn build<'js>(ctx: &Ctx<'js>, json: &Json) -> Result<Value<'js>> {
     })
 }
 
-/// Gives the object a member of its own, as `JSON.parse` does: also one that is called `__proto__`.
+/// Sets an own property of the object, as `JSON.parse` does: even one named `__proto__`.
 pub(super) fn put<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()> {
     if name == "__proto__" {
         object.prop(name, Property::from(value).writable().enumerable().configurable())
@@ -62,7 +62,6 @@ pub(super) fn put<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> R
     }
 }
 
-/// Sets the global names.
 pub(super) fn set_globals(ctx: &Ctx<'_>, globals: &[(&str, &str)]) -> Result<()> {
     for (name, json) in globals {
         put(&ctx.globals(), name, ctx.json_parse(*json)?)?;
@@ -70,12 +69,12 @@ pub(super) fn set_globals(ctx: &Ctx<'_>, globals: &[(&str, &str)]) -> Result<()>
     Ok(())
 }
 
-/// Puts the large values at their places. The script has not run yet, so the engine's own functions can be trusted.
+/// Puts the large values at their paths. The script has not run yet, so the engine's built-ins can be trusted.
 pub(super) fn set_stored(ctx: &Ctx<'_>, parts: &[StoredGlobal<'_>], value_cache: &HashMap<Digest, CachedValue>) -> Result<()> {
     if parts.is_empty() {
         return Ok(());
     }
-    // A phase may be called `constructor`: only an object's own members are on the way.
+    // A phase may be named `constructor`, so only own properties count on the way.
     let has_own: Function<'_> = ctx.globals().get::<_, Object<'_>>("Object")?.get("hasOwn")?;
     for part in parts {
         let Some((last, way)) = part.path.split_last() else { continue };

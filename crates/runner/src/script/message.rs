@@ -1,4 +1,4 @@
-//! What the frames mean: a call on its way to a worker, an answer on its way back.
+//! The messages in the frames: calls to a worker, and its replies.
 
 use super::{
     AgentReply, Call, Failed, Files, Form, Limits, Returned, ScriptError,
@@ -8,11 +8,10 @@ use super::{
 use lockgate_engine::digest::Digest;
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, time::Duration};
 
-/// The longest call.
 pub(super) const CALL_LIMIT: usize = 512 << 20;
-/// The longest answer: result, log and names of files have limits of their own far below.
+/// The longest reply: result, log and file names have much lower limits of their own.
 pub(super) const ANSWER_LIMIT: usize = 64 << 20;
-/// What a worker says once when it is ready to serve.
+/// The message that a worker sends once when it is ready.
 pub(super) const READY: u8 = b'R';
 
 /// A call as the worker sees it, borrowed from the frame.
@@ -20,7 +19,7 @@ pub(super) struct Request<'a> {
     pub(super) form: Form,
     pub(super) source: &'a str,
     pub(super) globals: Vec<(&'a str, &'a str)>,
-    /// Large values that are not needed any more.
+    /// Large values to drop from the cache.
     pub(super) forget: Vec<Digest>,
     pub(super) stored: Vec<StoredGlobal<'a>>,
     pub(super) files: Option<Files>,
@@ -28,14 +27,14 @@ pub(super) struct Request<'a> {
     pub(super) limits: Limits,
 }
 
-/// A large value and its place; the text is there when the worker does not have it yet.
+/// A large value and its path; the text is included if the worker does not have it yet.
 pub(super) struct StoredGlobal<'a> {
     pub(super) path: Vec<&'a str>,
     pub(super) digest: Digest,
     pub(super) json: Option<&'a str>,
 }
 
-/// The frame for a call, or nothing if it is too long.
+/// The frame for a call; `None` if it is too long.
 pub(super) fn write_call(call: &Call, cache_update: &CacheUpdate) -> Option<Vec<u8>> {
     let sent = |index: usize| cache_update.send.get(index).copied().unwrap_or(true);
     let estimate = call.source.len()
@@ -95,7 +94,6 @@ pub(super) fn write_call(call: &Call, cache_update: &CacheUpdate) -> Option<Vec<
     writer.finish(CALL_LIMIT)
 }
 
-/// Reads a call.
 pub(super) fn read_call(frame: &[u8]) -> Result<Request<'_>, Malformed> {
     let mut reader = Reader(frame);
     let form = match reader.byte()? {
@@ -134,7 +132,6 @@ pub(super) fn read_call(frame: &[u8]) -> Result<Request<'_>, Malformed> {
     Ok(Request { form, source, globals, forget, stored, files, agent_queries, limits })
 }
 
-/// The frame for an answer.
 pub(super) fn write_answer(answer: &Result<Returned, Failed>) -> Option<Vec<u8>> {
     let (log, wrote) = match answer {
         Ok(Returned { log, wrote, .. }) | Err(Failed { log, wrote, .. }) => (log, wrote),
@@ -162,7 +159,7 @@ fn write_error(writer: &mut Writer, error: &ScriptError) {
         ScriptError::Thrown { message, line, column } => {
             writer.byte(1);
             writer.bytes(message.as_bytes());
-            // Lines and columns count from 1, so 0 can say that there is none.
+            // Lines and columns count from 1, so 0 means none.
             writer.long(u64::from(line.unwrap_or(0)));
             writer.long(u64::from(column.unwrap_or(0)));
         }
@@ -189,7 +186,6 @@ fn write_error(writer: &mut Writer, error: &ScriptError) {
     }
 }
 
-/// Reads an answer.
 pub(super) fn read_answer(frame: &[u8]) -> Result<Result<Returned, Failed>, Malformed> {
     let mut reader = Reader(frame);
     let position = |value: u64| u32::try_from(value).ok().filter(|value| *value > 0);

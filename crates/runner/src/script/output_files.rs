@@ -1,7 +1,7 @@
-//! Files of the output directory, and of nothing else.
+//! Access to files in the output directory, and nowhere else.
 //!
-//! Every path is resolved beneath a directory handle, so that neither `..` nor a symlink leads out of it, also when
-//! a symlink is put there while the script runs.
+//! Every path is resolved beneath a directory handle, so that neither `..` nor a symlink leads out of it, even if a symlink
+//! is created while the script runs.
 
 use super::{FILE_LIMIT, Files};
 use cap_std::{
@@ -15,7 +15,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// The output directory of one evaluation, opened when it is first needed.
+/// The output directory of one evaluation, opened on first use.
 pub(super) struct OutputFiles {
     files: Files,
     root: OnceCell<Dir>,
@@ -24,50 +24,41 @@ pub(super) struct OutputFiles {
 
 pub(super) type Outcome<T> = Result<T, OutputFileError>;
 
-/// Why a script cannot use a path. What is said becomes the message of an exception.
+/// Why a script cannot use a path. The text becomes the message of an exception.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutputFileError {
-    /// There is no such file.
-    #[error("{0:?} is not there (looked for in the output directory)")]
+    #[error("{0:?} does not exist in the output directory")]
     Absent(String),
-    /// It is empty, or holds a NUL.
+    /// It is empty or contains a NUL.
     #[error("{0:?} is not a path")]
     NotAPath(String),
-    /// It leads elsewhere.
     #[error("{0:?} leads out of the output directory; scripts can use only files inside it")]
     LeadsOut(String),
-    /// A link on the way leads elsewhere.
     #[error("{0:?} leads out of the output directory through a symlink; scripts can use only files inside it")]
     LinkLeadsOut(String),
-    /// It is a directory where a file is needed.
-    #[error("{0:?} is a folder")]
+    #[error("{0:?} is a directory")]
     IsDirectory(String),
-    /// The output directory went away while it was created.
-    #[error("{0:?}: the output directory cannot be made")]
+    /// The output directory disappeared while it was being created.
+    #[error("{0:?}: the output directory cannot be created")]
     NotCreated(String),
-    /// The system refuses.
     #[error("{path:?}: {error}")]
     Io {
         /// The path as the script wrote it.
         path: String,
-        /// Why.
         error: io::Error,
     },
 }
 
-/// At most so many files are listed.
 const MAX_LISTED: usize = 10_000;
-/// At most so many names are looked at for a list: there may be more folders than files.
+/// The maximum number of entries visited for a list: there may be more directories than files.
 const MAX_VISITED: usize = 100_000;
 
-/// How far a file or folder has come.
+/// The state of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// There is nothing of that name.
     Missing,
-    /// A file without a byte, or a folder without a file.
+    /// An empty file, or a directory without files.
     Empty,
-    /// There is something in it.
     Filled,
 }
 
@@ -76,12 +67,12 @@ impl OutputFiles {
         Self { files, root: OnceCell::new(), written: Cell::new(0) }
     }
 
-    /// The text of a file; bytes that are not UTF-8 are replaced.
+    /// The text of a file; invalid UTF-8 is replaced.
     pub(super) fn read(&self, path: &str) -> Outcome<String> {
         self.read_if_present(path)?.ok_or_else(|| OutputFileError::Absent(path.to_owned()))
     }
 
-    /// The text of a file, or nothing if there is no such file.
+    /// The text of a file; `None` if it does not exist.
     pub(super) fn read_if_present(&self, path: &str) -> Outcome<Option<String>> {
         let Some(root) = self.root(path)? else { return Ok(None) };
         let name = self.resolve(root, path)?;
@@ -94,7 +85,6 @@ impl OutputFiles {
         }
     }
 
-    /// Whether there is a file or folder of that name.
     pub(super) fn exists(&self, path: &str) -> Outcome<bool> {
         let Some(root) = self.root(path)? else { return Ok(false) };
         match root.metadata(self.resolve(root, path)?) {
@@ -104,12 +94,11 @@ impl OutputFiles {
         }
     }
 
-    /// The paths that the phase is expected to fill.
+    /// The paths that the phase is expected to write.
     pub(super) fn expected(&self) -> &[String] {
         &self.files.expected
     }
 
-    /// How far a file or folder has come.
     pub(super) fn state(&self, path: &str) -> Outcome<State> {
         let Some(root) = self.root(path)? else { return Ok(State::Missing) };
         let is_empty = match root.metadata(self.resolve(root, path)?) {
@@ -121,7 +110,8 @@ impl OutputFiles {
         Ok(if is_empty { State::Empty } else { State::Filled })
     }
 
-    /// Whether the text of a file, or of one in a folder, is such. Those that are too large to be read are not.
+    /// Whether the text of a file, or of any file in a directory, satisfies a predicate. Files that are too large to read do
+    /// not.
     pub(super) fn holds(&self, path: &str, is_such: impl Fn(&str) -> bool) -> Outcome<bool> {
         let Some(root) = self.root(path)? else { return Ok(false) };
         let found = root.metadata(self.resolve(root, path)?).map_err(|error| explain(path, error))?;
@@ -135,7 +125,7 @@ impl OutputFiles {
         Ok(false)
     }
 
-    /// The files in a folder and in those beneath it, by their paths from the directory, sorted; none if it is not there.
+    /// The files in a directory and its subdirectories, relative to the output directory, sorted; empty if it does not exist.
     pub(super) fn list(&self, path: &str) -> Outcome<Vec<String>> {
         let Some(root) = self.root(path)? else { return Ok(Vec::new()) };
         let folder = self.resolve(root, path)?;
@@ -149,9 +139,9 @@ impl OutputFiles {
         Ok(listing.files)
     }
 
-    /// Writes a file so that it is there whole or not at all, also after a crash. Gives its name from the directory.
+    /// Writes a file atomically and durably. Returns its path relative to the output directory.
     pub(super) fn write(&self, path: &str, content: &str) -> Outcome<String> {
-        // Checked before anything is made.
+        // Check before anything is created.
         steps(&self.files, path)?;
         let root = match self.root(path)? {
             Some(root) => root,
@@ -176,7 +166,7 @@ impl OutputFiles {
         }
         self.written.set(self.written.get() + 1);
         let temporary = temporary(self.written.get());
-        // What is left of an earlier process with the same number is in nobody's use.
+        // A leftover of an earlier process with the same pid is unused.
         drop(folder.remove_file(&temporary));
         let written = (|| {
             let mut file = folder.open_with(&temporary, OpenOptions::new().write(true).create_new(true))?;
@@ -188,13 +178,13 @@ impl OutputFiles {
         if written.is_err()
             && let Err(error) = folder.remove_file(&temporary)
         {
-            tracing::debug!(%error, "a file that was not completed stays behind");
+            tracing::debug!(%error, "cannot remove an incomplete file");
         }
         written?;
         sync(&folder)
     }
 
-    /// The directory; nothing if it does not exist.
+    /// The directory; `None` if it does not exist.
     fn root(&self, path: &str) -> Outcome<Option<&Dir>> {
         if self.root.get().is_none() {
             match Dir::open_ambient_dir(&self.files.output_dir, ambient_authority()) {
@@ -206,7 +196,6 @@ impl OutputFiles {
         Ok(self.root.get())
     }
 
-    /// The path from the directory.
     fn resolve(&self, root: &Dir, path: &str) -> Outcome<PathBuf> {
         let mut steps = steps(&self.files, path)?;
         if let (Some(feature), Some(first)) = (&self.files.feature, steps.first())
@@ -219,7 +208,6 @@ impl OutputFiles {
     }
 }
 
-/// Files found so far.
 struct Listing<'d> {
     root: &'d Dir,
     files: Vec<String>,
@@ -232,7 +220,7 @@ impl Listing<'_> {
         for entry in self.root.read_dir(folder)? {
             names.push(entry?.file_name());
         }
-        // Sorted, so that a list that is cut off is always the same.
+        // Sorted, so that a truncated list is always the same.
         names.sort();
         for name in names {
             if self.files.len() == MAX_LISTED || self.looked_at == MAX_VISITED {
@@ -240,7 +228,7 @@ impl Listing<'_> {
             }
             self.looked_at += 1;
             let path = if folder == Path::new(".") { name.into() } else { folder.join(name) };
-            // What went away meanwhile is not listed, nor is what leads out.
+            // Entries that disappeared or lead out are skipped.
             let Ok(found) = self.root.symlink_metadata(&path) else { continue };
             if found.is_dir() {
                 match self.gather(&path) {
@@ -248,7 +236,7 @@ impl Listing<'_> {
                     Ok(()) | Err(_) => {}
                 }
             } else if !is_temporary(&path) && self.root.metadata(&path).is_ok_and(|found| found.is_file()) {
-                // A link to a folder could lead in circles, and what is in it is listed in its own place.
+                // A symlink to a directory could form a cycle, and its contents are listed under their own path.
                 self.files.push(path.to_string_lossy().into_owned());
             }
         }
@@ -256,7 +244,7 @@ impl Listing<'_> {
     }
 }
 
-/// The name of a file that is being written.
+/// The name of a file while it is being written.
 fn temporary(number: u64) -> String {
     format!(".lockgate-{}-{number}.tmp", std::process::id())
 }
@@ -266,7 +254,7 @@ fn is_temporary(path: &Path) -> bool {
     name.starts_with(".lockgate-") && name.ends_with(".tmp")
 }
 
-/// The steps of a path from the output directory, with `.` and `..` taken out.
+/// The components of a path from the output directory, with `.` and `..` resolved.
 fn steps(files: &Files, path: &str) -> Outcome<Vec<String>> {
     let leads_out = || OutputFileError::LeadsOut(path.to_owned());
     if path.is_empty() || path.contains('\0') {
@@ -287,7 +275,7 @@ fn steps(files: &Files, path: &str) -> Outcome<Vec<String>> {
 }
 
 fn read(root: &Dir, name: &Path) -> io::Result<Vec<u8>> {
-    // Without waiting: a pipe of that name would otherwise keep the script for ever.
+    // Non-blocking: a pipe of that name would otherwise block the script forever.
     let options = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).clone();
     let file = root.open_with(name, &options)?;
     let found = file.metadata()?;
@@ -305,7 +293,7 @@ fn read(root: &Dir, name: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a folder beneath the root; makes what is missing on the way, durably.
+/// Opens a directory beneath the root, durably creating what is missing on the way.
 fn create_dirs(root: &Dir, path: &Path) -> io::Result<Dir> {
     match root.open_dir(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -332,7 +320,7 @@ fn is_absent(error: &io::Error) -> bool {
 
 fn explain(path: &str, error: io::Error) -> OutputFileError {
     let path = path.to_owned();
-    // Made by the resolution itself, hence without a number of the operating system.
+    // The path resolution itself refused it, so there is no error number from the operating system.
     if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() {
         return OutputFileError::LinkLeadsOut(path);
     }

@@ -1,22 +1,20 @@
-//! Bytes on the socket: frames with a length before them, made of numbers and texts with lengths before them.
+//! The wire format: length-prefixed frames of numbers and length-prefixed texts.
 //!
-//! Written by hand, because large JSON texts pass through as they are: copied once, neither escaped nor parsed.
+//! It is hand-written because large JSON texts pass through unchanged: copied once, neither escaped nor parsed.
 
 use lockgate_engine::digest::Digest;
 
-/// Bytes of the length before each frame.
+/// The size of the length prefix of each frame.
 pub(super) const PREFIX: usize = 4;
 
-/// The bytes are not what they should be.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// The length of the frame whose prefix begins these bytes, once that prefix is complete.
+/// The length of the frame that starts these bytes, once its prefix is complete.
 pub(super) fn frame_length(bytes: &[u8]) -> Option<usize> {
     bytes.first_chunk::<PREFIX>().map(|prefix| u32::from_le_bytes(*prefix) as usize)
 }
 
-/// Makes one frame.
 pub(super) struct Writer(Vec<u8>);
 
 impl Writer {
@@ -31,7 +29,7 @@ impl Writer {
     }
 
     pub(super) fn count(&mut self, value: usize) {
-        // A count that does not fit also means a frame that does not fit, which `finish` finds.
+        // A count that does not fit also means a frame that is too long, which `finish` detects.
         self.0.extend_from_slice(&u32::try_from(value).unwrap_or(u32::MAX).to_le_bytes());
     }
 
@@ -48,7 +46,7 @@ impl Writer {
         self.0.extend_from_slice(&value.0);
     }
 
-    /// The frame with its length, unless it is longer than allowed.
+    /// The frame with its length; `None` if it is too long.
     pub(super) fn finish(mut self, limit: usize) -> Option<Vec<u8>> {
         let length = self.0.len() - PREFIX;
         if length > limit {
@@ -60,7 +58,7 @@ impl Writer {
     }
 }
 
-/// Reads what is in one frame (without its length).
+/// Reads the contents of one frame.
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -107,10 +105,10 @@ impl<'a> Reader<'a> {
         Ok(Digest(self.array()?))
     }
 
-    /// A list: its length, then each item read by the function given.
+    /// A list: its length, then each item.
     pub(super) fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
         let count = self.count()?;
-        // The count is not believed before the items are there.
+        // Do not trust the count before the items have been read.
         let mut items = Vec::with_capacity(count.min(1024));
         for _ in 0..count {
             items.push(item(self)?);

@@ -1,4 +1,4 @@
-//! One engine: prepared ahead, used for one evaluation, thrown away.
+//! One engine: prepared in advance, used for one evaluation, then discarded.
 
 use super::{
     Failed, Form, RESULT_DEPTH, RESULT_LIMIT, Returned, ScriptError,
@@ -15,38 +15,37 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The largest stack that a call gets, whatever it asks for.
+/// The upper limit for the stack of a call.
 const MAX_STACK: usize = 4 << 20;
-/// Less stack than this would not get through the engine's own functions.
+/// With less stack, the engine's own functions would not work.
 const MIN_STACK: usize = 64 << 10;
-/// What describing an error may use beyond the call's memory, which may be used up.
+/// Extra memory for describing an error, because the memory of the call may be used up.
 const MEMORY_TO_DESCRIBE: usize = 8 << 20;
-/// Names that could block the worker or share memory, taken out of every engine.
+/// Globals that could block the worker or share memory, removed from every engine.
 const REMOVED: [&str; 2] = ["Atomics", "SharedArrayBuffer"];
 
-/// An engine with nothing but the language and the functions for scripts in it.
+/// An engine with only the language and the functions for scripts.
 pub(super) struct Sandbox {
     runtime: Runtime,
     context: Context,
     host: Rc<ScriptHost>,
 }
 
-/// Why an evaluation stopped: for a reason that is known, or by a value that was thrown and is still to be described.
+/// Why an evaluation stopped: for a known reason, or by a thrown value that is still to be described.
 enum Stop {
     Known(ScriptError),
     Thrown(Persistent<Value<'static>>),
 }
 
-/// The limit is filled in where it is known.
+/// The actual limit is filled in later.
 const OUT_OF_TIME: Stop = Stop::Known(ScriptError::Timeout(Duration::ZERO));
 
-/// A settled value: whether it is true, and its JSON text.
+/// A settled value: whether it is truthy, and its JSON text.
 type Settled = (bool, String);
 
 impl Sandbox {
-    /// Makes an engine ready.
     pub(super) fn prepare() -> Result<Self, ScriptError> {
-        Self::make().map_err(|error| ScriptError::Worker(format!("no engine could be made: {error}")))
+        Self::make().map_err(|error| ScriptError::Worker(format!("cannot create an engine: {error}")))
     }
 
     fn make() -> rquickjs::Result<Self> {
@@ -76,10 +75,10 @@ impl Sandbox {
             set_globals(&ctx, &globals).map_err(|error| self.stop(&ctx, error))?;
             set_stored(&ctx, &stored, value_cache).map_err(|error| self.stop(&ctx, error))?;
             let settled = self.settle(&ctx, form, source)?;
-            // The log takes what it can get from a value, also from one that was interrupted.
+            // The log may have run the value's own code, which may have been interrupted.
             if self.host.is_out_of_time() { Err(OUT_OF_TIME) } else { Ok(settled) }
         });
-        // Whatever the script made of it, it has not gone on from where it asked.
+        // Whatever the script made of the exception, it has not continued past the query.
         let outcome = match self.host.agent_queries.wanted() {
             Some(prompt) => Err(ScriptError::NeedsAgent { prompt }),
             None => outcome.map_err(|stop| self.explain(stop, form, source, limits.time, limits.memory)),
@@ -91,14 +90,14 @@ impl Sandbox {
         }
     }
 
-    /// Runs the source and what it leaves to be done, until its promise is settled.
+    /// Runs the source and its pending jobs until its promise is settled.
     fn settle(&self, ctx: &Ctx<'_>, form: Form, source: &str) -> Result<Settled, Stop> {
         let mut options = EvalOptions::default();
         options.strict = false;
         options.filename = Some(FILE_NAME.into());
         let promise: Promise<'_> = ctx.eval_with_options(wrap(form, source), options).map_err(|error| self.stop(ctx, error))?;
         while promise.state() == PromiseState::Pending {
-            // If it waits for the agent instead, that is told in the place of this.
+            // If it waits for the agent, the caller reports that instead.
             if self.host.is_over() {
                 return Err(OUT_OF_TIME);
             }
@@ -135,7 +134,7 @@ impl Sandbox {
         }
         let text = match ctx.json_stringify(value) {
             Ok(Some(text)) => text,
-            Ok(None) => return not_json("its toJSON gives nothing"),
+            Ok(None) => return not_json("its toJSON returns nothing"),
             Err(error) => {
                 return Err(match self.stop(ctx, error) {
                     Stop::Thrown(thrown) => match exception::engine_says_not_json(ctx, &thrown) {
@@ -163,7 +162,7 @@ impl Sandbox {
         match error {
             Error::Exception => Stop::Thrown(Persistent::save(ctx, ctx.catch())),
             Error::Allocation => Stop::Known(ScriptError::Memory),
-            // The engine gives no text for a string only where it has no memory for it.
+            // The engine fails to return a string only if it is out of memory.
             Error::Unknown => Stop::Known(ScriptError::Memory),
             other => Stop::Known(ScriptError::Thrown { message: format!("SyntaxError: {other}"), line: None, column: None }),
         }
@@ -194,18 +193,18 @@ fn prefix(form: Form) -> &'static str {
     }
 }
 
-/// The source as an async function that is called. The prefix stays on the first line, so that lines keep their
-/// numbers; the rest begins a new one, so that a comment at the end stays a comment.
+/// Wraps the source in an async function and calls it. The prefix stays on the first line, so that line numbers are kept; the
+/// suffix starts a new line, so that a trailing comment stays a comment.
 fn wrap(form: Form, source: &str) -> String {
     let (source, suffix) = match form {
         Form::Body => (source, "\n})()"),
-        // As a statement it might end with a semicolon; as an expression it must not.
+        // A statement may end with a semicolon, but an expression must not.
         Form::Expression => (source.trim_end_matches(|c: char| c == ';' || c.is_whitespace()), "\n))()"),
     };
     [prefix(form), source, suffix].concat()
 }
 
-/// How deeply arrays and objects are nested in a JSON text.
+/// The nesting depth of arrays and objects in a JSON text.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut in_text, mut bytes) = (0_usize, 0, false, json.bytes());
     while let Some(byte) = bytes.next() {
@@ -223,8 +222,8 @@ fn depth(json: &str) -> usize {
     deepest
 }
 
-/// Half characters become replacement characters. The engine escapes only those that lack their other half, and other
-/// readers of JSON refuse them.
+/// Replaces lone surrogates with replacement characters. The engine escapes only unpaired surrogates, and other JSON parsers
+/// reject them.
 pub(super) fn without_lone_surrogates(json: String) -> String {
     if !json.contains("\\ud") {
         return json;
@@ -234,7 +233,7 @@ pub(super) fn without_lone_surrogates(json: String) -> String {
     while let Some(at) = rest.find('\\') {
         clean.push_str(&rest[..at]);
         let is_half = rest[at..].starts_with("\\ud") && rest[at + 3..].starts_with(|c| matches!(c, '8'..='9' | 'a'..='f'));
-        // Every escape is a backslash and one character more, except those of four digits.
+        // Every other escape is a backslash and one character.
         let length = if is_half { 6 } else { 2 };
         clean.push_str(if is_half { "\\ufffd" } else { &rest[at..at + length] });
         rest = &rest[at + length..];

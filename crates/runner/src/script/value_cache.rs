@@ -1,15 +1,16 @@
 //! Which large values a worker already has.
 //!
-//! Kept on this side only: the worker holds what it was sent until it is told to forget it, so the two cannot disagree.
+//! The cache is tracked on this side only: the worker keeps everything it was sent until it is asked to forget it, so the two
+//! cannot disagree.
 
 use super::StoredPart;
 use lockgate_engine::digest::Digest;
 use std::collections::HashMap;
 
-/// A worker keeps large values up to this many bytes of JSON text.
+/// How many bytes of JSON text a worker caches.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// What is on a worker's shelf.
+/// The cached values of a worker.
 #[derive(Default)]
 pub(super) struct ValueCache {
     held: HashMap<Digest, Held>,
@@ -22,7 +23,7 @@ struct Held {
     last_used: u64,
 }
 
-/// What to send with a call: for each part whether its text goes along, and what the worker shall forget first.
+/// What to send with a call: whether each part's text is included, and which values the worker must forget first.
 #[derive(Default)]
 pub(super) struct CacheUpdate {
     pub(super) send: Vec<bool>,
@@ -30,7 +31,7 @@ pub(super) struct CacheUpdate {
 }
 
 impl ValueCache {
-    /// Plans the delivery for a call that uses these parts, and takes note of it.
+    /// Plans and records the update for a call that uses these parts.
     pub(super) fn update(&mut self, parts: &[StoredPart]) -> CacheUpdate {
         self.calls += 1;
         let mut cache_update = CacheUpdate::default();

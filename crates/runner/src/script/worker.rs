@@ -1,4 +1,4 @@
-//! The worker's side: serves calls from its socket until that closes.
+//! The worker's side: serves calls from its socket until it closes.
 
 use super::{
     Failed, Returned, ScriptError,
@@ -21,30 +21,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The stack of the thread that evaluates: room for the largest stack that a call may ask for, and for the engine's
-/// own functions, which look at the limit only now and then.
+/// The stack of the evaluating thread: enough for the largest stack of a call, plus the engine's own functions, which check
+/// the limit only occasionally.
 const THREAD_STACK: usize = 16 << 20;
-/// All the memory that a worker can ever get, whatever goes wrong in it.
+/// The address space limit of a worker, a safety net for everything else.
 const ADDRESS_SPACE: u64 = 8 << 30;
-/// How long the next call is looked for before it is waited for.
+/// How long to poll for the next call before blocking.
 const POLL_TIME: Duration = Duration::from_micros(1000);
-/// An evaluation that took no longer than this leaves little to clear away, which can be done after the answer. The next
-/// call would have to wait for more.
+/// After a short evaluation there is little to clean up, which can be done after the reply. The next call would have to wait
+/// for a longer cleanup.
 const CLEARED_LATER: Duration = Duration::from_millis(2);
-/// Buffers that grew beyond this for one large call are given back.
+/// Buffers larger than this are freed after a call.
 const BUFFER_KEPT: usize = 1 << 20;
 
-/// Serves calls that arrive on standard input, which must be a Unix stream socket, until it closes.
+/// Serves calls that arrive on stdin, which must be a Unix stream socket, until it closes.
 pub fn worker_main() -> ExitCode {
     let Ok(socket) = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else { return ExitCode::FAILURE };
     if socket.peer_addr().is_err() {
         return ExitCode::FAILURE;
     }
-    // Both are nets below the engine's own limits: without them a worker works as well.
+    // Both are safety nets below the engine's own limits; a worker also works without them.
     let limit = |bytes| Rlimit { current: Some(bytes), maximum: Some(bytes) };
     for (resource, bytes) in [(Resource::As, ADDRESS_SPACE), (Resource::Core, 0)] {
         if let Err(error) = setrlimit(resource, limit(bytes)) {
-            tracing::debug!(?resource, %error, "the limit of the system is not set");
+            tracing::debug!(?resource, %error, "cannot set a resource limit");
         }
     }
 
@@ -52,17 +52,17 @@ pub fn worker_main() -> ExitCode {
     let thread = std::thread::Builder::new().name("evaluate".into()).stack_size(THREAD_STACK);
     let spawned = thread.spawn(move || {
         let serving = Serving(serving);
-        // An error means that the other side is gone or talks nonsense: either way there is nothing left to do.
+        // An error means that the other side is gone or sends garbage; either way there is nothing left to do.
         drop(serve(&serving.0));
     });
     if spawned.is_err() {
         return ExitCode::FAILURE;
     }
-    // Returning ends the process, also in the middle of an evaluation that listens to nothing.
+    // Returning ends the process, even during an evaluation that cannot be interrupted.
     wait_until_closed(&socket)
 }
 
-/// Closes the socket when the thread that serves ends, by whatever way, so that the one that waits ends too.
+/// Closes the socket when the serving thread ends for any reason, so that the waiting one ends too.
 struct Serving(UnixStream);
 
 impl Drop for Serving {
@@ -100,7 +100,7 @@ fn serve(mut socket: &UnixStream) -> io::Result<()> {
         let used = (start.elapsed() <= CLEARED_LATER).then_some(sandbox);
         let frame = write_answer(&answer).or_else(|| write_answer(&failed(ScriptError::TooLarge)));
         socket.write_all(&frame.unwrap_or_default())?;
-        // Cleared away and made anew while the answer travels, so that the next call finds it ready.
+        // Clean up and prepare the next engine while the reply is in transit.
         drop(used);
         sandbox = Sandbox::prepare();
         if buffer.len() > BUFFER_KEPT {
@@ -132,8 +132,8 @@ fn failed(error: ScriptError) -> Result<Returned, Failed> {
     Err(Failed { error, log: Vec::new(), wrote: Vec::new() })
 }
 
-/// Looks for the next call for a moment without going to sleep: in a run of short scripts it comes sooner than it takes to be woken.
-/// Whoever shares the processor goes first; it may be the one who calls.
+/// Polls briefly for the next call without sleeping: in a series of short scripts it arrives faster than a sleeping thread
+/// could be woken. It yields to other threads on this processor, one of which may be the caller.
 fn poll_briefly(socket: &UnixStream) {
     let until = Instant::now() + POLL_TIME;
     loop {
@@ -144,8 +144,8 @@ fn poll_briefly(socket: &UnixStream) {
     }
 }
 
-/// One frame without its length, or nothing when the socket has closed. The other side waits for each answer, so one
-/// frame is all that can be there, and one read is usually enough.
+/// One frame without its length; `None` if the socket has closed. The other side waits for each reply, so there is at most
+/// one frame, and one read is usually enough.
 fn receive<'a>(mut socket: &UnixStream, buffer: &'a mut Vec<u8>) -> io::Result<Option<&'a [u8]>> {
     let mut filled = 0;
     loop {

@@ -1,4 +1,4 @@
-//! One worker process as seen from this side: started, asked, ended.
+//! The evaluator's side of a worker process: starting, calling and ending it.
 
 use super::{
     WorkerCommand,
@@ -22,24 +22,23 @@ use tokio::{
     time::timeout,
 };
 
-/// When this variable is set, workers write their complaints to this program's stderr.
+/// If this variable is set, workers write errors to this program's stderr.
 const STDERR_VARIABLE: &str = "LOCKGATE_WORKER_STDERR";
-/// How long a new worker may take until it is ready.
 const START_LIMIT: Duration = Duration::from_secs(20);
-/// How long an answer is looked for before its arrival is waited for.
+/// How long to poll for a reply before waiting for it.
 const POLL_TIME: Duration = Duration::from_micros(300);
-/// Buffers that grew beyond this for one large answer are given back.
+/// Buffers larger than this are freed after a call.
 const BUFFER_KEPT: usize = 256 << 10;
 
-/// A process that is killed and reaped when it is dropped.
+/// A process that is killed and reaped on drop.
 struct Process(Option<Child>);
 
 impl Process {
-    /// How the process ended. Called when its socket has closed, so the end is near.
+    /// How the process ended. Called after its socket has closed, so it is about to end.
     async fn end(&mut self) -> End {
         let Some(mut child) = self.0.take() else { return End::Before };
         let ended = tokio::task::spawn_blocking(move || {
-            // It may have closed its socket and live on; it is of no use any more.
+            // It may have closed its socket and be still alive; it is of no use any more.
             let status = match child.try_wait() {
                 Ok(Some(status)) => Ok(status),
                 Ok(None) | Err(_) => {
@@ -59,31 +58,31 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         if let Some(mut child) = self.0.take() {
-            // Only an error if it has ended already.
+            // This fails only if the process has already ended.
             drop(child.kill());
-            // Reaping may take a moment where much memory is given back, so it does not happen here.
+            // Reaping may take a while if a lot of memory is freed, so it happens on another thread.
             drop(std::thread::Builder::new().name("reap script worker".into()).spawn(move || child.wait()));
         }
     }
 }
 
-/// A process that was started, not yet bound to a runtime.
+/// A started process, not yet bound to a runtime.
 pub(super) struct Started {
     process: Process,
     socket: StdStream,
 }
 
-/// Starts a worker on a thread of its own, because starting a process blocks for a moment.
+/// Starts a worker on a separate thread, because starting a process blocks briefly.
 ///
-/// No death signal is set, as that would end the worker with this thread: a worker watches its socket instead.
+/// No parent-death signal is set, as that would end the worker with this thread: a worker watches its socket instead.
 pub(super) fn start(command: &WorkerCommand) -> oneshot::Receiver<io::Result<Started>> {
     let (give, take) = oneshot::channel();
     let command = command.clone();
     let spawned = std::thread::Builder::new().name("start script worker".into()).spawn(move || {
-        // If nobody waits any more, the worker comes back and is dropped, which ends it.
+        // If the receiver is gone, the worker is returned and dropped, which ends it.
         drop(give.send(start_here(&command)));
     });
-    // Without a thread the sender is dropped, and whoever waits is told so.
+    // Without a thread the sender is dropped, which reports the failure to the receiver.
     drop(spawned);
     take
 }
@@ -99,20 +98,16 @@ fn start_here(command: &WorkerCommand) -> io::Result<Started> {
         .stdin(Stdio::from(OwnedFd::from(there)))
         .stdout(Stdio::null())
         .stderr(stderr)
-        // A group of its own: Ctrl+C in the terminal is for this program, which then decides.
+        // A separate process group: Ctrl+C in the terminal is for this program, which then decides.
         .process_group(0)
         .spawn()?;
     Ok(Started { process: Process(Some(child)), socket: here })
 }
 
-/// How a worker ended.
 #[derive(Debug)]
 pub(super) enum End {
-    /// It was seen to end before.
     Before,
-    /// It exited, or was killed.
     Exited(ExitStatus),
-    /// Its status cannot be had.
     Lost(io::Error),
 }
 
@@ -126,61 +121,50 @@ impl fmt::Display for End {
     }
 }
 
-/// What is wrong with a worker.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkerError {
-    /// It is another program.
-    #[error("it does not speak as a worker does")]
+    #[error("it does not follow the worker protocol")]
     NotAWorker,
-    /// It takes too long to start.
     #[error("it was not ready within {START_LIMIT:?}")]
     NotReady,
-    /// It ended.
     #[error("{0}")]
     Ended(End),
-    /// Its socket broke.
     #[error("{error}: {end}")]
     Socket {
-        /// How.
         error: io::Error,
-        /// What became of the process.
+        /// How the process ended.
         end: End,
     },
-    /// It answers with more than there may be.
     #[error("its answer is too long")]
     AnswerTooLong,
-    /// It answers more than once.
-    #[error("it says more than it was asked")]
+    #[error("it sent more than one reply")]
     SaysMore,
 }
 
-/// Why an exchange gave no answer. The worker is of no use after any of these.
+/// Why an exchange gave no reply. The worker cannot be used after any of these.
 pub(super) enum Broken {
-    /// The whole call never arrived, so nothing was evaluated.
+    /// The call was not sent completely, so nothing was evaluated.
     NotSent(WorkerError),
-    /// The worker ended, or said something unintelligible, after it had the call.
+    /// The worker ended or sent garbage after it had received the call.
     Ended(WorkerError),
-    /// It did not answer in time.
     Late,
 }
 
-/// A worker that can be asked, one call at a time. Dropping it ends the process.
+/// A worker that serves one call at a time. Dropping it ends the process.
 pub(super) struct Worker {
     process: Process,
     socket: UnixStream,
-    /// What large values it has.
     pub(super) value_cache: ValueCache,
-    /// Whether it has said that it is ready.
+    /// Whether it has reported that it is ready.
     pub(super) is_ready: bool,
     received: Vec<u8>,
-    /// Where the frame in `received` ends.
+    /// The end of the frame in `received`.
     used: usize,
     /// Whether it ended before it had read the whole call.
     was_unread: bool,
 }
 
 impl Worker {
-    /// Binds a started worker to the runtime of the caller.
     pub(super) fn adopt(started: Started) -> io::Result<Self> {
         let Started { process, socket } = started;
         let socket = UnixStream::from_std(socket)?;
@@ -188,9 +172,9 @@ impl Worker {
         Ok(Self { process, socket, value_cache: ValueCache::default(), is_ready: false, received, used: 0, was_unread: false })
     }
 
-    /// Sends a frame and gives the frame that answers it, without its length.
+    /// Sends a frame and returns the reply frame, without its length.
     ///
-    /// The time counts from when the worker is ready; starting has a limit of its own.
+    /// The time limit starts once the worker is ready; starting has its own limit.
     pub(super) async fn exchange(&mut self, frame: &[u8], limit: Duration) -> Result<&[u8], Broken> {
         if !self.is_ready {
             match timeout(START_LIMIT, self.receive()).await {
@@ -218,7 +202,7 @@ impl Worker {
         }
     }
 
-    /// The frame that was received last, without its length.
+    /// The last received frame, without its length.
     fn frame(&self) -> &[u8] {
         &self.received[PREFIX..self.used]
     }
@@ -228,8 +212,8 @@ impl Worker {
         self.receive_rest().await
     }
 
-    /// Looks for the answer for a moment without going to sleep: most scripts are done sooner than it takes to be woken.
-    /// Whoever shares the processor goes first; it may be the worker.
+    /// Polls briefly for the reply without sleeping: most scripts finish faster than a sleeping task could be woken. It
+    /// yields to other threads on this processor, one of which may be the worker.
     fn poll_briefly(&mut self) {
         self.received.shrink_to(BUFFER_KEPT);
         self.received.reserve(PREFIX);
@@ -237,7 +221,7 @@ impl Worker {
         loop {
             match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(&mut self.received)) {
                 Err(rustix::io::Errno::AGAIN) if Instant::now() < until => std::thread::yield_now(),
-                // An error shows only once: whoever reads on sees an end.
+                // An error is reported only once; a later read sees the end of the stream.
                 Err(error) => {
                     self.was_unread = error == rustix::io::Errno::CONNRESET;
                     return;
@@ -263,7 +247,7 @@ impl Worker {
                 Ok(0) => return Err(WorkerError::Ended(self.process.end().await)),
                 Ok(_) => {}
                 Err(error) => {
-                    // A socket is reset, and not just closed, when its owner left something unread.
+                    // A socket is reset, rather than closed, if its owner left data unread.
                     self.was_unread = error.kind() == io::ErrorKind::ConnectionReset;
                     return Err(WorkerError::Socket { error, end: self.process.end().await });
                 }

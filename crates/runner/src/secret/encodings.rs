@@ -1,15 +1,14 @@
-//! The forms in which a secret may be written, besides those that [`escapes`](super::escapes) reads.
+//! The encodings in which a secret may appear, besides the escapes that [`escapes`](super::escapes) decodes.
 
-/// The shortest value that is masked, in characters: shorter ones occur in too much that is not secret.
+/// The shortest value that is masked, in characters: shorter ones occur too often by chance.
 const SHORTEST_VALUE: usize = 4;
-/// The shortest line of a value of several lines that is masked on its own, in characters.
+/// The shortest line of a multi-line value that is masked on its own, in characters.
 const SHORTEST_LINE: usize = 8;
-/// The shortest piece of base64 or hexadecimal digits that is masked, in characters.
+/// The shortest piece of base64 or hex digits that is masked, in characters.
 const SHORTEST_ENCODED: usize = 6;
-/// How many bytes `xxd -p`, `xxd` and `od` put on a line.
+/// How many bytes `xxd -p`, `xxd` and `od` print per line.
 const HEX_WIDTHS: [usize; 2] = [30, 16];
 
-/// The forms in which a secret value may appear.
 pub(super) fn encodings(value: &str) -> Vec<Vec<u8>> {
     let mut texts: Vec<String> = Vec::new();
     for value in [value, value.trim()] {
@@ -25,11 +24,11 @@ pub(super) fn encodings(value: &str) -> Vec<Vec<u8>> {
 
 fn forms_of_whole(value: &str) -> Vec<String> {
     let mut texts = vec![value.to_owned()];
-    // A form says `+` for a space, which no view can tell from a plus sign.
+    // Form encoding uses `+` for a space, which cannot be told apart from a plus sign when decoding.
     texts.extend([value.replace(' ', "+"), percent_encoded(value)]);
-    // As shells show it with `-x`: quotes end, an escaped quote follows, and quotes start again.
+    // As shells print it with `-x`: close the quotes, add an escaped quote, open them again.
     texts.extend([value.replace('\'', r"'\''"), value.replace('\'', r#"'"'"'"#)]);
-    // JSON in JSON: one level is read by a view, the other one is written here.
+    // JSON inside JSON: one level is decoded by an escape style, the other is encoded here.
     if let Ok(quoted) = serde_json::to_string(value) {
         texts.push(quoted[1..quoted.len() - 1].to_owned());
     }
@@ -49,7 +48,7 @@ fn percent_encoded(value: &str) -> String {
     encoded
 }
 
-/// The value in hexadecimal digits: without anything between them, and as programs put something between them.
+/// The value as hex digits, without separators and with those that common programs use.
 fn hex_forms(value: &str) -> Vec<String> {
     let mut encodings = Vec::new();
     for digits in [lower_hex, upper_hex] {
@@ -79,8 +78,8 @@ fn upper_hex(byte: u8) -> String {
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The value in base64: as itself, wrapped into lines, and as the middle of something longer (`user:password`), where what
-/// surrounds it decides on its first and last characters, so that only the characters between are looked for.
+/// The value in base64: on its own, wrapped into lines, and as the middle of something longer (`user:password`). In the last
+/// case the surrounding text affects the first and last characters, so only those in between are searched for.
 fn base64_forms(value: &[u8]) -> Vec<String> {
     let mut encodings = Vec::new();
     for alphabet in [STANDARD, URL] {
@@ -95,7 +94,7 @@ fn base64_forms(value: &[u8]) -> Vec<String> {
         for before in 0..3 {
             let shifted = [&[0; 2][..before], value].concat();
             let characters = base64(&shifted, alphabet);
-            // A character is decided by the value alone when all its six bits are.
+            // A character depends on the value alone if all six of its bits do.
             let first = (before * 8).div_ceil(6);
             let end = shifted.len() * 8 / 6;
             encodings.push(characters[first..end].to_owned());
@@ -117,7 +116,6 @@ fn base64(bytes: &[u8], alphabet: &[u8; 64]) -> String {
     encoded
 }
 
-/// Base64 as others write it, for tests.
 #[cfg(test)]
 pub(super) fn standard_base64(text: &str) -> String {
     base64(text.as_bytes(), STANDARD)

@@ -1,14 +1,13 @@
-//! Text as those read it who undo its escapes. An encoder may escape any character or none, so the escapes are undone instead of
-//! every way to write them being looked for.
+//! Decodes escapes before searching for secrets. An encoder may escape any character, so decoding is simpler than searching
+//! for every possible spelling.
 
 use std::borrow::Cow;
 
-/// A way to escape characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EscapeStyle {
-    /// The bytes as they are.
+    /// No escapes.
     Plain,
-    /// `%2F`, as in addresses.
+    /// `%2F`, as in URLs.
     Percent,
     /// `\n`, `\"`, `\u00e4`, `\x2f`, `\303`: JSON, most languages, `$'…'` and `printf %q`.
     Backslash,
@@ -19,7 +18,7 @@ pub(super) enum EscapeStyle {
 impl EscapeStyle {
     pub(super) const ALL: [Self; 4] = [Self::Plain, Self::Percent, Self::Backslash, Self::Entity];
 
-    /// The byte that every escape starts with; without one, the view shows nothing new.
+    /// The byte that every escape starts with; text without it need not be decoded.
     pub(super) fn mark(self) -> Option<u8> {
         match self {
             Self::Plain => None,
@@ -30,25 +29,23 @@ impl EscapeStyle {
     }
 }
 
-/// Bytes with their escapes undone.
 pub(super) struct Unescaped<'o> {
-    /// What they say.
     pub(super) bytes: Cow<'o, [u8]>,
-    /// Where each of them starts in the original, and where the last of them ends; nothing where they are the original.
+    /// The start of each byte in the original, and the end of the last one; `None` if nothing was decoded.
     starts: Option<Vec<usize>>,
 }
 
-/// What an escape says, and how long it is.
+/// A decoded escape and its length.
 enum Escape {
     None,
-    /// It may continue in what is still to come.
+    /// It may continue in the next piece.
     Cut,
     Is(char, usize),
     Byte(u8, usize),
 }
 
 impl<'o> Unescaped<'o> {
-    /// Undoes the escapes of a view. Unless this is the end, an escape that is cut off is left out.
+    /// Decodes the escapes of one style. Unless this is the end, an incomplete escape is left out.
     pub(super) fn of(view: EscapeStyle, original: &'o [u8], is_end: bool) -> Self {
         let Some(mark) = view.mark() else { return Self { bytes: Cow::Borrowed(original), starts: None } };
         let (mut bytes, mut starts) = (Vec::with_capacity(original.len()), Vec::with_capacity(original.len() + 1));
@@ -74,12 +71,12 @@ impl<'o> Unescaped<'o> {
         Self { bytes: Cow::Owned(bytes), starts: Some(starts) }
     }
 
-    /// Where a byte starts in the original, or where the last one ends.
+    /// The start of a byte in the original, or the end of the last one.
     pub(super) fn start(&self, index: usize) -> usize {
         self.starts.as_ref().map_or(index, |starts| starts[index])
     }
 
-    /// Where the escape ends whose last byte comes before this one.
+    /// The end, in the original, of the escape before this index.
     pub(super) fn end(&self, index: usize) -> usize {
         let Some(starts) = &self.starts else { return index };
         // All bytes of one escape start where it starts.
@@ -87,7 +84,7 @@ impl<'o> Unescaped<'o> {
         starts[index..].iter().copied().find(|start| *start > last).unwrap_or(last)
     }
 
-    /// The last place at or before this one at which no escape is cut.
+    /// The last position at or before this one that does not split an escape.
     pub(super) fn boundary(&self, place: usize) -> usize {
         let Some(starts) = &self.starts else { return place };
         match starts.partition_point(|start| *start <= place) {
@@ -106,7 +103,6 @@ fn undo(view: EscapeStyle, rest: &[u8]) -> Escape {
     }
 }
 
-/// A number in an escape.
 enum Number {
     None,
     Cut,
@@ -131,7 +127,7 @@ impl Number {
     }
 }
 
-/// Reads from `least` to `most` digits after `start` bytes; gives the number and where it ends.
+/// Reads `least` to `most` digits after `start` bytes; returns the number and its end.
 fn digits(rest: &[u8], start: usize, least: usize, most: usize, radix: u32) -> Number {
     let mut number: u32 = 0;
     let mut count = 0;
@@ -177,7 +173,7 @@ fn braced(rest: &[u8]) -> Escape {
     }
 }
 
-/// `\u00e4`, or two of them for a character beyond the first 65536.
+/// `\u00e4`, or two of them for a character outside the basic multilingual plane.
 fn utf16(rest: &[u8]) -> Escape {
     let high = match digits(rest, 2, 4, 4, 16) {
         Number::Is(high @ 0xd800..=0xdbff, _) => high,

@@ -10,30 +10,29 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// How much of a large file is looked at at a time.
+/// How much of a large input is searched at a time.
 const PIECE: usize = 64 * 1024;
 
-/// All the texts that must not be shown, with what is written in their place. They only ever become more: a secret that has
-/// changed is still a secret where it was written before.
+/// All texts that must not be shown, with their replacements. Texts are only ever added: an old value is still secret
+/// wherever it was written before.
 #[derive(Default)]
 pub struct Masks {
     found: RwLock<Arc<Finder>>,
 }
 
-/// Finds secrets.
 #[derive(Default)]
 struct Finder {
     texts: BTreeMap<Vec<u8>, Arc<str>>,
     search: Option<AhoCorasick>,
-    /// In the order of `texts`, as the search counts them.
+    /// In the order of `texts`, which the search uses as indexes.
     patterns: Vec<(Vec<u8>, Arc<str>)>,
 }
 
-/// Secrets that were found in a piece of text.
+/// Secrets found in a piece of text.
 struct Found {
-    /// Where they are, by where they start, each with its label; they may overlap.
+    /// Their ranges in order of their starts, each with its label; they may overlap.
     ranges: Vec<(Range<usize>, Arc<str>)>,
-    /// How many bytes cannot be part of a secret that continues in what is still to come.
+    /// How many bytes cannot be part of a secret that continues in the next piece.
     certain: usize,
 }
 
@@ -44,14 +43,14 @@ impl fmt::Debug for Masks {
 }
 
 impl Masks {
-    /// Masks for these secrets: their values, each long line of them, and their base64, URL, JSON, hexadecimal and shell forms.
+    /// Masks for these secrets: their values, each long line of them, and their base64, URL, JSON, hex and shell forms.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let masks = Self::default();
         masks.add(secrets);
         masks
     }
 
-    /// Masks these secrets too, also in streams that are being masked already.
+    /// Adds secrets, which also takes effect in streams that are already being masked.
     pub fn add<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) {
         let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
         let mut texts = found.texts.clone();
@@ -70,7 +69,6 @@ impl Masks {
         self.found.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The text with every secret replaced.
     pub fn mask_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let finder = self.finder();
         let found = finder.find(text.as_bytes(), true);
@@ -81,7 +79,7 @@ impl Masks {
         Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
     }
 
-    /// Whether any secret is in these bytes, in any of its forms.
+    /// Whether these bytes contain any secret, in any of its forms.
     pub fn contains(&self, bytes: &[u8]) -> bool {
         let finder = self.finder();
         let Some(search) = &finder.search else { return false };
@@ -135,7 +133,7 @@ impl Finder {
                 found.certain = found.certain.min(seen.start(seen.bytes.len() - unfinished));
             }
         }
-        // What is held back is read again from its first byte, so no view may have an escape cut there.
+        // Held-back bytes are searched again from the first one, so no escape may be split there.
         while let Some(before) = views.iter().map(|seen| seen.boundary(found.certain)).find(|place| *place < found.certain) {
             found.certain = before;
         }
@@ -143,7 +141,7 @@ impl Finder {
         found
     }
 
-    /// How many bytes at the end could be the beginning of a secret that continues in what is still to come.
+    /// How many bytes at the end could be the beginning of a secret that continues in the next piece.
     fn unfinished(&self, bytes: &[u8]) -> usize {
         let Some(&last) = bytes.last() else { return 0 };
         let mut longest = 0;
@@ -160,8 +158,9 @@ impl Finder {
 }
 
 impl Found {
-    /// Masks the certain bytes; nothing when they stay as they are. Secrets that overlap become one stretch, so that no remainder of
-    /// the second shows. `covered` is how many of the first bytes have a label already, and then how many of those that follow.
+    /// Masks the certain bytes; `None` if they are unchanged. Overlapping secrets are masked as one range, so that no
+    /// remainder of the second is visible. `covered` is how many of the first bytes already have a label; on return, how many
+    /// of the following ones do.
     fn masked(&self, bytes: &[u8], covered: &mut usize) -> Option<Vec<u8>> {
         let certain = self.certain;
         let mut ranges = self.ranges.iter().filter(|(range, _)| range.start < certain).peekable();
@@ -187,23 +186,22 @@ impl Found {
     }
 }
 
-/// Masks a stream that comes in pieces: a secret is found wherever the stream was cut.
+/// Masks a stream that arrives in pieces, wherever it is split.
 #[derive(Debug)]
 pub struct Masker {
     masks: Arc<Masks>,
-    /// What came last and could be the beginning of a secret.
+    /// The last bytes, which could be the beginning of a secret.
     held: Vec<u8>,
-    /// How many of the held bytes belong to a secret whose label was already given.
+    /// How many of the held bytes belong to a secret whose label was already emitted.
     covered: usize,
 }
 
 impl Masker {
-    /// A masker at the beginning of a stream.
     pub fn new(masks: Arc<Masks>) -> Self {
         Self { masks, held: Vec::new(), covered: 0 }
     }
 
-    /// Takes the next piece and gives what is now certain.
+    /// Takes the next piece and returns the bytes that are now certain.
     pub fn feed<'a>(&mut self, piece: &'a [u8]) -> Cow<'a, [u8]> {
         let finder = self.masks.finder();
         if finder.search.is_none() {
@@ -229,7 +227,7 @@ impl Masker {
         }
     }
 
-    /// Gives what was held back, at the end of the stream.
+    /// Returns the held-back bytes at the end of the stream.
     pub fn finish(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
         let found = self.masks.finder().find(&held, true);

@@ -1,50 +1,46 @@
-//! Worktrees that are there: what lies in them, and how they are merged and removed. Nothing is removed that holds work, unless a person
-//! says so.
+//! Existing worktrees: their contents, merging and removing them. Nothing that contains work is removed unless a person asks
+//! for it.
 
-use super::{BRANCHES, FOLDER, NotRemoved, Tree, WorktreeError};
+use super::{BRANCHES, NotRemoved, Tree, WORKTREES_DIR, WorktreeError};
 use crate::git::{GitError, git};
 use crate::root::Root;
 use lockgate_engine::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A worktree with its branch, as far as they are there.
+/// A worktree and its branch, either of which may be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExistingWorktree {
-    /// Which.
     pub tree: Tree,
-    /// Its folder.
     pub folder: PathBuf,
-    /// Whether the folder is there.
     pub has_folder: bool,
-    /// The commit that its branch stands at, where the branch is there.
+    /// The tip of its branch, if the branch exists.
     pub tip: Option<String>,
-    /// How many commits nothing else has.
+    /// The number of commits that exist nowhere else.
     pub commits: u64,
-    /// How many files hold changes that were not committed; unknown where git could not say.
+    /// The number of files with uncommitted changes; `None` if git could not tell.
     pub uncommitted: Option<u64>,
 }
 
 impl ExistingWorktree {
-    /// Whether something would be lost with it.
+    /// Whether removing it would lose work.
     pub fn has_work(&self) -> bool {
         self.commits > 0 || self.uncommitted != Some(0)
     }
 
-    /// The id of its run.
     pub fn run(&self) -> RunId {
         self.tree.run()
     }
 
-    /// What tells it apart from the others of its run; nothing where it is that of the run itself.
+    /// What distinguishes it from the others of its run; `None` for the worktree of the run itself.
     pub fn part(&self) -> Option<&str> {
         self.tree.name.split_once('-').map(|(_, part)| part)
     }
 }
 
-/// The worktrees of a run, or of all runs, in the order of their names. Where there never was one, git is not called.
+/// The worktrees of a run, or of all runs, sorted by name. If there never was one, git is not called.
 pub fn existing(root: &Root, run: Option<&RunId>) -> Result<Vec<ExistingWorktree>, GitError> {
-    let Ok(entries) = std::fs::read_dir(root.folder().join(FOLDER)) else { return Ok(Vec::new()) };
+    let Ok(entries) = std::fs::read_dir(root.state_dir().join(WORKTREES_DIR)) else { return Ok(Vec::new()) };
     let folders =
         entries.flatten().filter(|entry| entry.path().is_dir()).filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: BTreeSet<String> = folders.collect();
@@ -54,7 +50,7 @@ pub fn existing(root: &Root, run: Option<&RunId>) -> Result<Vec<ExistingWorktree
     Ok(names.into_iter().filter(is_meant).map(|name| look(root, name, &branches)).collect())
 }
 
-/// Our branches, without what all their names begin with, and the commits they stand at.
+/// Our branches, without their common prefix, and their tips.
 fn branches(dir: &Path) -> Result<BTreeMap<String, String>, GitError> {
     let listed = git(dir, &["for-each-ref", "--format=%(objectname) %(refname)", &format!("refs/heads/{BRANCHES}")])?;
     let ours = format!("refs/heads/{BRANCHES}");
@@ -67,10 +63,10 @@ fn branches(dir: &Path) -> Result<BTreeMap<String, String>, GitError> {
 
 fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> ExistingWorktree {
     let tree = Tree { name };
-    let folder = tree.folder(root);
+    let folder = tree.dir(root);
     let has_folder = folder.is_dir();
     let tip = branches.get(&tree.name).cloned();
-    // Whoever works in it may have checked out something else, whose commits no branch has.
+    // A task may have checked out something else, whose commits are on no branch.
     let head = if has_folder { logged(git(&folder, &["rev-parse", "--verify", "--quiet", "HEAD"])) } else { None };
     let of_run = tree.name.split_once('-').and_then(|(run, _)| branches.get(run));
     let commits = own_commits(root.dir(), tip.iter().chain(&head).map(String::as_str), of_run.map(String::as_str));
@@ -79,18 +75,19 @@ fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> Exist
         // Files that were not checked out yet are not changes.
         (true, _) if tree.is_incomplete(root) => Some(0),
         (true, true) => logged(changes(&folder, "normal")).map(|changes| changes.len() as u64),
-        // No worktree any more: git would speak of the repository around it.
+        // It is no longer a worktree: git would report on the repository around it.
         (true, false) => None,
     };
     ExistingWorktree { tree, folder, has_folder, tip, commits, uncommitted }
 }
 
-/// What git said, where it said anything. The callers take what it cannot say for the worse case.
+/// Git's result, if it succeeded. Callers assume the worse case otherwise.
 fn logged<T>(said: Result<T, GitError>) -> Option<T> {
-    said.inspect_err(|error| tracing::debug!(%error, "git could not say what is in a worktree")).ok()
+    said.inspect_err(|error| tracing::debug!(%error, "git cannot tell what is in a worktree")).ok()
 }
 
-/// How many commits only these have: nothing but our own branches, save the one of the run. What git cannot say counts as one.
+/// The number of commits that are reachable only from our own branches, excluding the branch of the run. If git fails, it
+/// counts as one.
 fn own_commits<'c>(dir: &Path, of: impl Iterator<Item = &'c str>, without: Option<&str>) -> u64 {
     let of: Vec<&str> = of.collect();
     if of.is_empty() {
@@ -104,34 +101,31 @@ fn own_commits<'c>(dir: &Path, of: impl Iterator<Item = &'c str>, without: Optio
     logged(git(dir, &arguments)).and_then(|count| count.trim().parse().ok()).unwrap_or(1)
 }
 
-/// What is changed in a folder and not committed.
+/// The uncommitted changes in a directory.
 fn changes(dir: &Path, untracked: &str) -> Result<Vec<String>, GitError> {
-    let told = git(dir, &["status", "--porcelain", &format!("--untracked-files={untracked}")])?;
-    Ok(told.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
+    let output = git(dir, &["status", "--porcelain", &format!("--untracked-files={untracked}")])?;
+    Ok(output.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
 }
 
-/// Why a worktree was not merged.
 #[derive(Debug)]
 pub enum NotMerged {
-    /// The root has changes that were not committed.
     RootChanged(Vec<String>),
-    /// The worktree has, or it cannot be known.
+    /// The worktree has uncommitted changes, or that is unknown.
     Uncommitted,
-    /// The root has no branch checked out that could take it.
+    /// The root has no branch checked out to merge into.
     NoBranch,
-    /// The worktree has something else checked out than its branch, so that commits may be on no branch.
+    /// The worktree has something other than its branch checked out, so commits may be on no branch.
     OtherHead,
-    /// Both changed the same; all is as it was.
+    /// Both changed the same lines; nothing was changed.
     Conflict(Vec<String>),
-    /// Git said something else.
     Git(GitError),
 }
 
-/// Merges the branch of a worktree into the branch that the root has checked out. Gives that branch.
+/// Merges the branch of a worktree into the branch that the root has checked out, and returns that branch.
 pub fn merge(root: &Root, existing: &ExistingWorktree) -> Result<String, NotMerged> {
     let dir = root.dir();
     let into = git(dir, &["symbolic-ref", "--quiet", "--short", "HEAD"]).map_err(|_| NotMerged::NoBranch)?;
-    // Files that git does not know are no hindrance; it refuses by itself to write over them.
+    // Untracked files are no obstacle; git itself refuses to overwrite them.
     let changed = changes(dir, "no").map_err(NotMerged::Git)?;
     if !changed.is_empty() {
         return Err(NotMerged::RootChanged(changed));
@@ -155,8 +149,8 @@ pub fn merge(root: &Root, existing: &ExistingWorktree) -> Result<String, NotMerg
     }
 }
 
-/// Removes a worktree and its branch. Git looks once more whether the folder is clean, unless what is in it may be lost, and the branch
-/// must still stand where it was seen.
+/// Removes a worktree and its branch. Git checks again that the directory is clean, unless its contents may be lost, and the
+/// branch must not have moved.
 pub fn remove(root: &Root, existing: &ExistingWorktree, even_with_work: bool) -> Result<(), WorktreeError> {
     let _alone = super::MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let path = existing.folder.to_string_lossy().into_owned();
@@ -169,7 +163,7 @@ pub fn remove(root: &Root, existing: &ExistingWorktree, even_with_work: bool) ->
         let removed = git(root.dir(), &[&["worktree", "remove"], force, &[path.as_str()]].concat());
         match removed {
             Ok(_) => {}
-            // A folder that is no worktree any more, because its repository forgot it.
+            // The directory is no longer a worktree, because its repository forgot it.
             Err(_) if even_with_work => {
                 std::fs::remove_dir_all(&existing.folder).map_err(|error| not_removed(error.into()))?;
             }
@@ -184,7 +178,8 @@ pub fn remove(root: &Root, existing: &ExistingWorktree, even_with_work: bool) ->
     Ok(())
 }
 
-/// Removes what a run left that holds no work, those of tasks first, since they may hang on that of the run. Gives what stays.
+/// Removes a run's worktrees without work, those of tasks first, since they may depend on that of the run. Returns the
+/// remaining ones.
 pub fn remove_unused(root: &Root, run: &RunId) -> Result<Vec<ExistingWorktree>, GitError> {
     let mut stays = Vec::new();
     for existing in existing(root, Some(run))?.into_iter().rev() {

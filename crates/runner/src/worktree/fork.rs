@@ -1,4 +1,4 @@
-//! Branches of a fork: it continues from the work of another run, so its worktrees start where those of that run are.
+//! The branches of a fork: it continues from the work of another run, so its worktrees start at that run's branches.
 
 use super::{ExistingWorktree, Tree, existing};
 use crate::git::{GitError, git};
@@ -9,20 +9,20 @@ use lockgate_engine::id::RunId;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForkBranches {
     branches: Vec<(Tree, String)>,
-    /// Worktrees of the other run with changes that are not committed.
+    /// Worktrees of the other run with uncommitted changes.
     pub uncommitted: Vec<ExistingWorktree>,
 }
 
 impl ForkBranches {
-    /// Creates a branch of the fork at the tip of each branch of the other run, so that later commits there do not change the fork. The
-    /// worktrees are created when something works in them.
+    /// Creates a branch of the fork at the tip of each branch of the other run, so that later commits there do not affect the
+    /// fork. Worktrees are created on demand.
     pub fn create(root: &Root, parent: &RunId, fork: &RunId) -> Result<Self, GitError> {
         let mut branched = Self::default();
         for existing in existing(root, Some(parent))? {
             let Some(tip) = existing.tip.clone() else { continue };
             let part = existing.part().map(|part| format!("-{part}")).unwrap_or_default();
             let tree = Tree { name: format!("{fork}{part}") };
-            // The empty old value says that it must not exist.
+            // The empty old value requires that the ref does not exist.
             if let Err(why) = git(root.dir(), &["update-ref", &reference(&tree), &tip, ""]) {
                 branched.remove(root);
                 return Err(why);
@@ -39,8 +39,8 @@ impl ForkBranches {
     pub fn remove(&self, root: &Root) {
         for (tree, tip) in &self.branches {
             if let Err(error) = git(root.dir(), &["update-ref", "-d", &reference(tree), tip]) {
-                // It holds no commit that the other run does not have.
-                tracing::debug!(branch = tree.branch(), %error, "the branch stays behind");
+                // It contains no commit that the other run does not have.
+                tracing::debug!(branch = tree.branch(), %error, "cannot remove the branch of a failed fork");
             }
         }
     }

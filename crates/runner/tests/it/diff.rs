@@ -1,4 +1,4 @@
-//! Git changes that questions show, with real git: what is part of a change, and what it is bound to.
+//! Git diffs shown by questions, with real git: what is part of a diff, and what an answer is bound to.
 
 use lockgate_engine::hold::{ChangeStatus, GitChange, SeenDiff};
 use lockgate_engine::id::RunId;
@@ -30,7 +30,6 @@ fn git(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
 }
 
-/// A repository with a run in it.
 struct Bench {
     folder: tempfile::TempDir,
     root: Root,
@@ -38,7 +37,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// With one commit that has `code.txt`.
+    /// With one commit that contains `code.txt`.
     fn new() -> Self {
         let bench = Self::unborn();
         bench.write("code.txt", "one\ntwo\nthree\n");
@@ -47,7 +46,6 @@ impl Bench {
         bench
     }
 
-    /// Without any commit.
     fn unborn() -> Self {
         let folder = tempfile::tempdir().unwrap();
         git(folder.path(), &["init", "--quiet", "--initial-branch=main"]);
@@ -119,7 +117,7 @@ fn files(change: &GitChange) -> Vec<String> {
     let line = |file: &lockgate_engine::hold::ChangedFile| {
         let lines = file.lines.map_or("binary".to_owned(), |lines| format!("+{} -{}", lines.added, lines.removed));
         let old = file.old_path.as_ref().map(|old| format!("{old} > ")).unwrap_or_default();
-        format!("{} {old}{} {lines}", file.status.word(), file.path)
+        format!("{} {old}{} {lines}", file.status.as_str(), file.path)
     };
     change.files.iter().map(line).collect()
 }
@@ -131,7 +129,7 @@ fn a_change_starts_from_the_files_as_they_were_whether_or_not_they_were_committe
     bench.write("notes.txt", "untracked\n");
     let base = bench.record();
     let (nothing, text) = bench.since_base(&base);
-    assert_eq!((nothing.file_count, text.as_str()), (0, ""), "what was there before is not part of it");
+    assert_eq!((nothing.file_count, text.as_str()), (0, ""), "earlier changes are not part of it");
     bench.write("code.txt", "uncommitted\nmore\n");
     bench.write("new/file.txt", "a\nb\n");
     std::fs::remove_file(bench.path("notes.txt")).unwrap();
@@ -154,10 +152,10 @@ fn a_change_neither_touches_the_index_nor_the_objects_of_the_user() {
     let blob = git(bench.dir(), &["hash-object", "private.txt"]);
     let kept = Command::new("git").args(["cat-file", "-e", &blob]).current_dir(bench.dir()).status().unwrap();
     assert!(!kept.success(), "the content of an untracked file is not in the repository");
-    let mode = std::fs::metadata(bench.root.diff_folder(&RunId::from("run00001"))).unwrap().permissions().mode();
+    let mode = std::fs::metadata(bench.root.diff_dir(&RunId::from("run00001"))).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "only its owner may read it");
     forget(&bench.root, &RunId::from("run00001"));
-    assert!(!bench.root.diff_folder(&RunId::from("run00001")).exists());
+    assert!(!bench.root.diff_dir(&RunId::from("run00001")).exists());
 }
 
 #[test]
@@ -167,7 +165,7 @@ fn the_digest_changes_with_every_file_and_with_nothing_else() {
     bench.write("code.txt", "changed\n");
     let (first, _) = bench.since_base(&base);
     git(bench.dir(), &["commit", "--quiet", "-am", "the same content"]);
-    assert_eq!(bench.since_base(&base).0.digest, first.digest, "a commit of what was seen changes no file");
+    assert_eq!(bench.since_base(&base).0.digest, first.digest, "committing the shown files changes nothing");
     bench.write("untracked.txt", "x\n");
     let (untracked, _) = bench.since_base(&base);
     assert_ne!(untracked.digest, first.digest);
@@ -184,7 +182,7 @@ fn the_digest_changes_with_every_file_and_with_nothing_else() {
 }
 
 #[test]
-fn renames_modes_links_and_binary_files_are_told_apart() {
+fn renames_modes_links_and_binary_files_are_distinguished() {
     let bench = Bench::new();
     bench.write("long.txt", "line\n".repeat(50));
     bench.write("tool.sh", "#!/bin/sh\n");
@@ -272,7 +270,7 @@ fn names_are_data_whatever_they_look_like() {
     let only = |path: &str| Request { paths: vec![path.into()], ..bench.request(DiffSince::Phase, Some(&base)) };
     for path in ["*", "--output=x", "-p"] {
         let (change, _) = known(bench.look(&only(path)));
-        assert_eq!(change.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), [path], "a path is no pattern");
+        assert_eq!(change.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), [path], "a path is not a pattern");
     }
 }
 
@@ -290,8 +288,8 @@ fn paths_narrow_a_change_to_what_is_under_the_root() {
     assert_eq!(files(&change), ["added src/a.rs +1 -0"]);
     bench.write("docs/a.md", "b\n");
     assert_eq!(known(bench.look(&only(&["./src/"]))).0.digest, change.digest, "another file does not matter");
-    assert_eq!(why(&bench.look(&only(&["../x"]))), "../x is not under the root");
-    assert_eq!(why(&bench.look(&only(&["/etc"]))), "/etc is not under the root");
+    assert_eq!(why(&bench.look(&only(&["../x"]))), "../x is not inside the root");
+    assert_eq!(why(&bench.look(&only(&["/etc"]))), "/etc is not inside the root");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which runs a fleet finds in a store that it shares with others, and what a panic in one of them does.
+//! Which runs a fleet finds in a shared store, and the effect of a panic in one of them.
 
 use crate::no_effects::NoEffects;
 use futures::future::BoxFuture;
@@ -20,7 +20,7 @@ use lockgate_store::{MemoryStore, Store, StoreError};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Knows its runs by how their ids begin, and stops the fleet once one of them was tried.
+/// Recognizes its runs by their id prefix, and stops the fleet once one of them was tried.
 struct Root {
     tried: Arc<Mutex<Vec<RunId>>>,
     halt: Halt,
@@ -43,7 +43,6 @@ impl Watcher for Root {
     }
 }
 
-/// A store in which these runs want a driver.
 async fn store_with(runs: impl Iterator<Item = String>) -> Arc<dyn Store> {
     Arc::new(memory_with(runs).await)
 }
@@ -95,10 +94,10 @@ async fn a_run_driven_by_another_process_is_left_alone_until_released() {
     let (mut fleet, halt, tried) = fleet(Arc::new(store.clone()));
     assert_eq!(fleet.has_work().await, Ok(true), "its driver may be about to end");
     let released = async {
-        // The fleet has asked for the next run several times by then.
+        // By then the fleet has asked for the next run several times.
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            assert!(tried.lock().unwrap().is_empty(), "it is no failure, and it is not given up");
+            assert!(tried.lock().unwrap().is_empty(), "it is not a failure and is not given up");
         }
         other.release(&run, epoch).await.unwrap();
     };
@@ -129,7 +128,7 @@ impl Perform for Panicking {
     }
 }
 
-/// Notes what becomes of runs, and stops the fleet once that is known of this many.
+/// Records the outcome of runs, and stops the fleet after this many.
 struct Notes {
     noted: Arc<Mutex<Vec<String>>>,
     enough: usize,
@@ -165,7 +164,7 @@ impl Watcher for Notes {
     }
 }
 
-/// Starts runs with one task each, and leaves them to the background.
+/// Starts detached runs with one task each.
 async fn leave(runtime: &Runtime, runs: &[&str]) {
     for run in runs.iter().copied() {
         let task = Task::new(TaskId::new("t"), Work::Run("work".into()));
@@ -201,7 +200,7 @@ async fn a_panic_in_one_run_ends_only_that_run_and_releases_it() {
     }
 }
 
-/// Panics whenever it hears of a run that is to panic, and halts once it heard of the end of `fine`.
+/// Panics whenever it is notified of a run that is to panic, and halts after the end of `fine`.
 struct PanickingWatcher {
     noted: Arc<Mutex<Vec<String>>>,
     halt: Halt,
@@ -240,16 +239,16 @@ impl Watcher for PanickingWatcher {
 async fn a_panic_in_the_watcher_ends_no_other_run() {
     let store = MemoryStore::new();
     let runtime = runtime(&store);
-    // It is claimed first, and both that it is driven and that it failed are too much for the watcher.
+    // It is claimed first, and the watcher panics both when it is driven and when it fails.
     leave(&runtime, &["a", "fine"]).await;
     let (halt, noted) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
     let watcher = PanickingWatcher { noted: noted.clone(), halt: halt.clone() };
     Fleet::new(runtime, Box::new(watcher)).drive(FleetLimits { idle: None, max_runs: 9 }, &halt).await.unwrap();
     assert_eq!(*noted.lock().unwrap(), ["a is driven", "a failed", "fine is driven", "fine paused"]);
-    assert_eq!(store.driver_of(&RunId::new("a")).await, Ok(None), "what was claimed is released");
+    assert_eq!(store.driver_of(&RunId::new("a")).await, Ok(None), "the claim is released");
 }
 
-/// Notes that the store failed, and lets it recover.
+/// Records that the store failed, and lets it recover.
 struct Outage {
     notes: Notes,
     store: MemoryStore,
@@ -298,7 +297,7 @@ async fn a_store_that_cannot_be_reached_for_a_while_does_not_end_the_fleet() {
 async fn a_run_that_failed_here_and_ended_elsewhere_is_nothing_to_wait_for() {
     let store = memory_with(["ours".to_owned()].into_iter()).await;
     let (halt, tried) = (Halt::default(), Arc::new(Mutex::new(Vec::new())));
-    // Its history cannot be read, so it fails, and is to be tried again.
+    // Its history cannot be read, so it fails and is to be retried.
     let root = Root { tried: tried.clone(), halt: Halt::default() };
     let runtime = Runtime { store: Arc::new(store.clone()), perform: Arc::new(NoEffects), clock: Arc::new(SystemClock) };
     let mut fleet = Fleet::new(runtime, Box::new(root));

@@ -1,4 +1,4 @@
-//! Tests of the runner from outside, against real folders and processes.
+//! Integration tests of the runner with real directories and processes.
 
 mod agent;
 mod diff;

@@ -1,4 +1,4 @@
-//! Delivering notices: at least once, by one process at a time, with retries, and never in the way of a run.
+//! Delivery of notices: at least once, by one process at a time, with retries, and without affecting the run.
 
 use crate::no_effects::NoEffects;
 use futures::future::BoxFuture;
@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// What a channel does with the notices that it is given.
 #[derive(Clone, Copy)]
 enum Does {
     Delivers,
@@ -30,7 +29,7 @@ enum Does {
     Hangs,
 }
 
-/// A channel that notes what it is given.
+/// A channel that records its notices.
 #[derive(Clone)]
 struct Post {
     does: Does,
@@ -77,7 +76,7 @@ impl Deliver for Post {
     }
 }
 
-/// Performs nothing, and delivers.
+/// Performs nothing but delivers notices.
 struct Notifying(Arc<Courier>);
 
 impl Perform for Notifying {
@@ -94,7 +93,7 @@ impl Perform for Notifying {
     }
 }
 
-/// A wall clock that goes with the clock of the runtime, which tests can pause.
+/// A wall clock that follows the clock of the runtime, which tests can pause.
 struct RuntimeClock(tokio::time::Instant);
 
 impl Clock for RuntimeClock {
@@ -111,7 +110,6 @@ impl Clock for RuntimeClock {
     }
 }
 
-/// A process with this channel.
 fn process(store: MemoryStore, post: &Post) -> Runtime {
     let mut subscriptions = Subscriptions::NONE;
     subscriptions.subscribe(NoticeChannel::Command, NoticeKind::ALL.iter().copied());
@@ -129,7 +127,7 @@ fn person() -> Caller {
     Caller::new(person, TerminalRule::NotRequired)
 }
 
-/// Begins a run and cancels it, which is what people are notified of.
+/// Starts a run and cancels it, which people are notified of.
 async fn cancelled(runtime: &Runtime, run: &str) {
     let task = Task::new(TaskId::new("t"), Work::Run("work".into()));
     let phase = Phase { tasks: vec![task], ..Phase::new(PhaseId::new("p")) };
@@ -169,7 +167,7 @@ fn a_notice_whose_deliverer_was_killed_is_delivered_by_the_next_process_with_the
         cancelled(&runtime, "aaaa").await;
         first.is_given.notified().await;
     });
-    // Everything that the process was doing ends here, as with a kill.
+    // Everything the process was doing ends here, as with a kill.
     drop(killed);
     let next = Post::new(Does::Delivers);
     runtime().block_on(async {

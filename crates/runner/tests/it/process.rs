@@ -1,4 +1,4 @@
-//! Jobs, with real processes.
+//! Jobs with real processes.
 
 mod orphans;
 mod separate_output;
@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The tests share one process, which adopts all that is orphaned. Those that make orphans on purpose run alone.
+/// The tests share one process, which adopts all orphans. Tests that create orphans on purpose run alone.
 static TABLE: RwLock<()> = RwLock::new(());
 
 pub(crate) fn among_others() -> RwLockReadGuard<'static, ()> {
@@ -45,7 +45,7 @@ pub(crate) fn job(folder: &Path, command: &str) -> Job {
     }
 }
 
-/// Runs a job and gives what became of it and its lines.
+/// Runs a job and returns its result and its lines.
 fn run_job(job: Job) -> (Ended, Vec<String>) {
     run_with(job, Stop::new())
 }
@@ -67,13 +67,13 @@ pub(crate) fn pid_in(folder: &Path, name: &str) -> u32 {
     fs::read_to_string(folder.join(name)).unwrap().trim().parse().unwrap()
 }
 
-/// Whether a process is there and has not ended.
+/// Whether a process exists and has not ended.
 pub(crate) fn lives(pid: u32) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     !stat.rsplit(')').next().unwrap().trim_start().starts_with(['Z', 'X'])
 }
 
-/// Looks again and again until something is so; a test that waits in vain fails after a long time.
+/// Polls until a condition is met; fails after a long time.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3000 {
         if is_so() {
@@ -126,7 +126,7 @@ fn a_job_reads_its_stdin_which_is_empty_by_default() {
 fn variables_are_set_and_removed() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
-    // PATH stands for any variable of this process.
+    // PATH represents any variable of this process.
     let path = std::env::var("PATH").unwrap();
     let show = "echo \"[$PATH][$GIVEN][$BOTH]\"";
     let bare = Job {
@@ -158,11 +158,11 @@ fn a_command_that_cannot_start_reports_the_reason() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let reason = run_job(Job { dir: folder.path().join("absent"), ..job(folder.path(), "true") }).0.reason;
-    assert!(matches!(&reason, ExitReason::NotStarted(why) if why.contains("absent is not there")), "{reason:?}");
+    assert!(matches!(&reason, ExitReason::NotStarted(why) if why.contains("absent does not exist")), "{reason:?}");
     let env = (0..40).map(|number| (format!("V{number}"), "x".repeat(100_000))).collect();
     let reason = run_job(Job { env, ..job(folder.path(), "true") }).0.reason;
     assert!(matches!(&reason, ExitReason::NotStarted(why) if why.contains("too long")), "{reason:?}");
-    // Neither has left the lock held.
+    // Neither holds the lock any more.
     assert_eq!(run_job(job(folder.path(), "true")).0.reason, ExitReason::Exit(0));
 }
 

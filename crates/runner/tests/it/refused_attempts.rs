@@ -1,4 +1,4 @@
-//! Refused attempts to decide about a run: recorded at first, counted always.
+//! Refused attempts to decide about a run: the first ones are recorded, all are counted.
 
 use crate::no_effects::NoEffects;
 use lockgate_engine::digest::Digest;

@@ -1,4 +1,4 @@
-//! Scripts and conditions in their workers. The worker is this test program itself, started again.
+//! Scripts and conditions in their workers. The worker is this test program itself.
 
 mod agent_queries;
 mod files;
@@ -14,7 +14,7 @@ use std::{ffi::OsString, time::Duration};
 
 const WORKER_VARIABLE: &str = "LOCKGATE_TEST_WORKER";
 
-/// Not a test by itself: what the workers of the other tests run.
+/// Not a test: the entry point of the workers.
 #[test]
 fn worker_entry() {
     if std::env::var_os(WORKER_VARIABLE).is_some() {
@@ -189,7 +189,7 @@ async fn globals_and_stored_values_are_available() {
         part(&["lone"], r#""\ud800x""#),
     ];
     let expected = r#"[[1,-2.5,12345678901,true,null,"é"],2000,1,["list","__proto__","long"],null,7,8,2,"function"]"#;
-    // Twice and more: from the second call of each worker on the values are on its shelf.
+    // From the second call of each worker on, the values are in its cache.
     for _ in 0..12 {
         assert_eq!(json(&evaluator, call.clone()).await, expected);
     }
@@ -287,7 +287,7 @@ async fn results_and_logs_are_limited() {
     let Returned { log, .. } = evaluator.call(call).await.unwrap();
     assert_eq!(log.len(), LOG_LINES + 1);
     assert!(log[..LOG_LINES].iter().all(|line| line.len() <= LOG_LINE_BYTES && line.ends_with("é…")));
-    assert_eq!(log[LOG_LINES], "… 2000 more lines were left out");
+    assert_eq!(log[LOG_LINES], "… 2000 more lines omitted");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The state file of a pipeline as a file: written in order, whole, and by the run that it belongs to.
+//! The state file of a pipeline: written in order, atomically, and by the run it belongs to.
 
 use crate::no_effects::NoEffects;
 use lockgate_engine::digest::Digest;
@@ -90,7 +90,7 @@ async fn an_older_state_is_never_written_over_a_newer_one() {
     harness.file(&after).write().await.unwrap();
     harness.file(&before).write().await.unwrap();
     assert!(harness.text("states/one.json").contains("swept"));
-    // The same state again mends what somebody did to the file.
+    // Writing the same state again repairs a damaged file.
     for (text, kept) in [("half of a fi", "states/one.json.unreadable"), ("{", "states/one.json.unreadable-2")] {
         std::fs::write(harness.folder.path().join("states/one.json"), text).unwrap();
         let aside = harness.file(&after).write().await.unwrap();
@@ -106,7 +106,7 @@ async fn only_the_newest_run_of_a_pipeline_writes_its_file() {
     let harness = Harness::new();
     let old = harness.start("run00001", "one.json").await;
     let old = harness.note(&old, "old").await;
-    // Which run is newer is told by the moment at which it began, in milliseconds.
+    // Runs are ordered by their start time in milliseconds.
     std::thread::sleep(std::time::Duration::from_millis(2));
     let new = harness.start("run00002", "one.json").await;
     harness.file(&new).write().await.unwrap();

@@ -1,4 +1,4 @@
-//! Where commands run when tasks have git worktrees of their own, with real git.
+//! Working directories of tasks with git worktrees, with real git.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{GateId, PhaseId, RunId, TaskId};

@@ -1,4 +1,4 @@
-//! Claims about lists, changes and scans.
+//! Conformance tests for lists, changes and scans.
 
 use super::{Backend, HistoryWriter, hold_ids, hold_row, run_ids, run_row, timer_row};
 use crate::store::{Append, HoldFilter, Orphan, Page, RunFilter, Store};
@@ -18,7 +18,6 @@ pub(super) async fn start_run(store: &dyn Store, run: &str, change: impl FnOnce(
     scribe
 }
 
-/// A claim.
 pub async fn runs_are_listed_newest_first_in_pages(backend: &dyn Backend) {
     let store = backend.process();
     assert_eq!(store.runs(Page::ALL).await, Ok(Vec::new()));
@@ -35,7 +34,6 @@ pub async fn runs_are_listed_newest_first_in_pages(backend: &dyn Backend) {
     assert_eq!(none, []);
 }
 
-/// A claim.
 pub async fn runs_are_found_by_prefix_and_by_feature(backend: &dyn Backend) {
     let store = backend.process();
     for (run, feature) in [("abcd", Some("login")), ("abxx", None), ("b%_d", Some("logout")), ("abce", Some("login"))] {
@@ -110,7 +108,6 @@ pub async fn a_run_row_is_replaced_by_its_successor(backend: &dyn Backend) {
     assert_eq!(store.stored_run(&scribe.run).await.unwrap().unwrap().row, changed);
 }
 
-/// A claim.
 pub async fn open_holds_are_listed_longest_waiting_first_in_pages(backend: &dyn Backend) {
     let store = backend.process();
     let mut one = start_run(&*store, "aaaa", |append| {
@@ -141,7 +138,6 @@ pub async fn open_holds_are_listed_longest_waiting_first_in_pages(backend: &dyn 
     assert_eq!(hold_ids(&open(Page::ALL).await), ["h4", "h3", "h2", "h1"]);
 }
 
-/// A claim.
 pub async fn holds_of_a_run_are_listed_in_order(backend: &dyn Backend) {
     let store = backend.process();
     let mut one = start_run(&*store, "aaaa", |append| append.index.holds = vec![hold_row(&append.run, "h2", 300)]).await;
@@ -161,10 +157,9 @@ pub async fn holds_of_a_run_are_listed_in_order(backend: &dyn Backend) {
     assert_eq!(store.holds(HoldFilter::OfRun(RunId::new("none")), Page::ALL).await, Ok(Vec::new()));
 }
 
-/// A claim.
 pub async fn holds_are_found_by_prefix(backend: &dyn Backend) {
     let store = backend.process();
-    // Two runs may make the same id by chance: both are found, and neither takes the other's row.
+    // Two runs may generate the same id: both are found, and neither replaces the other's row.
     for run in ["aaaa", "bbbb"] {
         start_run(&*store, run, |append| {
             let own = format!("x{run}");
@@ -181,7 +176,6 @@ pub async fn holds_are_found_by_prefix(backend: &dyn Backend) {
     assert_eq!(same.iter().map(|hold| hold.row.run.as_str()).collect::<Vec<_>>(), ["aaaa", "bbbb"]);
 }
 
-/// A claim.
 pub async fn timers_come_due_in_order_and_are_removed(backend: &dyn Backend) {
     let store = backend.process();
     let mut one = start_run(&*store, "aaaa", |append| {
@@ -205,18 +199,17 @@ pub async fn timers_come_due_in_order_and_are_removed(backend: &dyn Backend) {
     assert_eq!(store.timers(Timestamp::from_millis(50), 9).await.unwrap(), [timer_row(&one.run, "t1", 50)]);
 }
 
-/// A claim.
 pub async fn commits_of_any_process_are_changes(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
     for writer in [&store, &other] {
         let marker = store.changes();
-        assert_eq!(store.changes(), marker, "looking changes nothing");
+        assert_eq!(store.changes(), marker, "reading changes nothing");
         let waiting = store.changed(marker);
         let ((), changed) = futures::future::join(scribe.write(&**writer, "more"), waiting).await;
         assert_ne!(changed.unwrap(), marker);
     }
-    // A change that came before anybody waited is not lost.
+    // A change that came before anyone waited is not lost.
     let marker = store.changes();
     scribe.write(&*other, "last").await;
     assert_ne!(store.changed(marker).await.unwrap(), marker);
@@ -231,13 +224,12 @@ pub async fn commits_of_any_process_are_changes(backend: &dyn Backend) {
     }
 }
 
-/// A claim.
 pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
     let store = backend.process();
     let digest = Digest::of(b"value");
     let mut one = start_run(&*store, "bbbb", |append| {
         append.values = vec![(digest, b"value".to_vec())];
-        append.index.refers_to = vec![digest];
+        append.index.referenced_values = vec![digest];
         append.index.holds = vec![hold_row(&append.run, "h1", 1)];
         append.index.timers = vec![timer_row(&append.run, "t1", 1)];
         append.materialized = Some(b"state".to_vec());
@@ -268,7 +260,7 @@ pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
         (runs[0].holds.as_slice(), runs[0].timers.as_slice()),
         (&[hold_row(&one.run, "h1", 1)][..], &[timer_row(&one.run, "t1", 1)][..])
     );
-    assert_eq!(runs[0].refers_to, [digest]);
+    assert_eq!(runs[0].referenced_values, [digest]);
     assert_eq!((runs[1].row.run.clone(), runs[1].driver.clone(), runs[1].epoch), (two.run.clone(), None, 0));
     assert_eq!(store.stored_run(&two.run).await.unwrap().as_ref(), Some(&runs[1]));
 
@@ -278,13 +270,12 @@ pub async fn everything_is_scanned_in_pages(backend: &dyn Backend) {
     assert_eq!((store.orphans().await, store.damage().await), (Ok(Vec::new()), Ok(Vec::new())));
 }
 
-/// A claim.
 pub async fn orphans_are_found(backend: &dyn Backend) {
     let store = backend.process();
     let (lonely, missing) = (Digest::of(b"lonely"), Digest::of(b"missing"));
     let scribe = start_run(&*store, "aaaa", |append| {
         append.values = vec![(lonely, b"lonely".to_vec())];
-        append.index.refers_to = vec![missing];
+        append.index.referenced_values = vec![missing];
     })
     .await;
     let expected =
@@ -292,7 +283,6 @@ pub async fn orphans_are_found(backend: &dyn Backend) {
     assert_eq!(store.orphans().await, Ok(expected));
 }
 
-/// A claim.
 pub async fn an_append_dropped_before_it_started_does_nothing(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = start_run(&*store, "aaaa", |_| ()).await;

@@ -1,4 +1,4 @@
-//! Claims about upkeep: values that nobody refers to, and backups.
+//! Conformance tests for maintenance: unreferenced values and backups.
 
 use super::{Backend, HistoryWriter, hold_row, timer_row};
 use crate::sqlite::SqliteStore;
@@ -7,33 +7,31 @@ use crate::verify::verify_store;
 use lockgate_engine::digest::Digest;
 use std::path::PathBuf;
 
-/// A claim.
 pub async fn only_unreferenced_values_are_removed(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let (kept, lost) = (b"kept".to_vec(), vec![7_u8; 5000]);
     let mut scribe = HistoryWriter::new("aaaa");
     let mut append = scribe.next("one");
     append.values = vec![(Digest::of(&kept), kept.clone()), (Digest::of(&lost), lost.clone())];
-    append.index.refers_to = vec![Digest::of(&kept)];
+    append.index.referenced_values = vec![Digest::of(&kept)];
     scribe.append(&*store, append).await.unwrap();
     let found = Unreferenced { count: 1, bytes: 5000 };
     let before = other.changes();
     assert_eq!(other.unreferenced_values().await, Ok(found));
-    assert_eq!(store.values(&[Digest::of(&lost)]).await.unwrap(), [Some(lost.clone())], "looking removes nothing");
+    assert_eq!(store.values(&[Digest::of(&lost)]).await.unwrap(), [Some(lost.clone())], "listing removes nothing");
     assert_eq!(store.remove_unreferenced_values().await, Ok(found));
     assert_ne!(other.changed(before).await.unwrap(), before);
     assert_eq!(other.values(&[Digest::of(&lost), Digest::of(&kept)]).await.unwrap(), [None, Some(kept)]);
     assert_eq!(store.remove_unreferenced_values().await, Ok(Unreferenced::default()));
     assert_eq!(verify_store(&*other).await, Ok(Vec::new()));
-    // What was removed can be stored again.
     let mut append = scribe.next("two");
     append.values = vec![(Digest::of(&lost), lost.clone())];
-    append.index.refers_to = vec![Digest::of(&lost)];
+    append.index.referenced_values = vec![Digest::of(&lost)];
     scribe.append(&*store, append).await.unwrap();
     assert_eq!(other.values(&[Digest::of(&lost)]).await.unwrap(), [Some(lost)]);
 }
 
-/// A folder that goes when it is dropped.
+/// A directory that is removed on drop.
 struct TempDir(PathBuf);
 
 impl TempDir {
@@ -50,7 +48,6 @@ impl Drop for TempDir {
     }
 }
 
-/// A claim.
 pub async fn a_backup_holds_all_runs_and_overwrites_nothing(backend: &dyn Backend) {
     let (store, folder) = (backend.process(), TempDir::new());
     let mut scribes = Vec::new();
@@ -60,7 +57,7 @@ pub async fn a_backup_holds_all_runs_and_overwrites_nothing(backend: &dyn Backen
         scribe.epoch = Some(store.claim(&scribe.run).await.unwrap());
         let mut append = scribe.next("two");
         append.values = vec![(Digest::of(run.as_bytes()), run.as_bytes().to_vec())];
-        append.index.refers_to = vec![Digest::of(run.as_bytes())];
+        append.index.referenced_values = vec![Digest::of(run.as_bytes())];
         append.index.holds = vec![hold_row(&scribe.run, "z-first", 5), hold_row(&scribe.run, "a-second", 3)];
         append.index.timers = vec![timer_row(&scribe.run, "timer", 1)];
         append.materialized = Some(b"state".to_vec());
@@ -71,8 +68,8 @@ pub async fn a_backup_holds_all_runs_and_overwrites_nothing(backend: &dyn Backen
     let file = folder.0.join("lockgate.db");
     store.back_up(file.clone()).await.unwrap();
     let names: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["lockgate.db"], "nothing else is left beside it");
-    // What comes later is not in it, and it stands in nobody's way.
+    assert_eq!(names, ["lockgate.db"], "no other files are left behind");
+    // Later commits are not in the backup, and the backup does not block them.
     scribes[0].write(&*store, "four").await;
 
     let copy = SqliteStore::open_existing(&folder.0).unwrap();
@@ -82,7 +79,7 @@ pub async fn a_backup_holds_all_runs_and_overwrites_nothing(backend: &dyn Backen
         assert_eq!(copy.commits(&scribe.run, 0, 9).await.unwrap(), own);
         let (mut one, two) =
             (store.stored_run(&scribe.run).await.unwrap().unwrap(), copy.stored_run(&scribe.run).await.unwrap().unwrap());
-        // Who drove a run last matters to no copy.
+        // A copy does not record who drove a run last.
         one = StoredRun { driver: two.driver.clone(), epoch: two.epoch, ..one };
         assert_eq!(one, two);
         assert_eq!(copy.driver_of(&scribe.run).await, Ok(None));
@@ -93,7 +90,7 @@ pub async fn a_backup_holds_all_runs_and_overwrites_nothing(backend: &dyn Backen
 
     let bytes = std::fs::read(&file).unwrap();
     let refused = store.back_up(file.clone()).await.unwrap_err();
-    assert!(refused.to_string().contains("is there already"), "{refused}");
+    assert!(refused.to_string().contains("already exists"), "{refused}");
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
     assert!(store.back_up(folder.0.join("missing/backup.db")).await.is_err());
 }

@@ -1,4 +1,4 @@
-//! The claims that every backend is tested against: `lockgate_store::conformance_tests!(backend)` makes one test of each.
+//! The conformance suite for store backends: `lockgate_store::conformance_tests!(backend)` generates one test per function.
 
 mod lists;
 mod maintenance;
@@ -21,27 +21,24 @@ use lockgate_engine::run::hash_chain::{Commit, SealedCommit};
 use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerKind, TimerRow};
 use lockgate_engine::time::Timestamp;
 
-/// A place where stores can be opened, each as by a process of its own, which ends when its store is dropped.
+/// A location where stores can be opened. Each store acts as a separate process, which ends when the store is dropped.
 pub trait Backend {
-    /// Another process on the same data.
+    /// Opens the store as another process.
     fn process(&self) -> Box<dyn Store>;
 }
 
 /// Writes the history of one run.
 #[derive(Clone, Debug)]
 pub struct HistoryWriter {
-    /// The run.
     pub run: RunId,
     /// The version of the last commit.
     pub version: u64,
-    /// Its hash.
     pub hash: Digest,
     /// The epoch that appends carry.
     pub epoch: Option<u64>,
 }
 
 impl HistoryWriter {
-    /// Begins a run that does not exist yet.
     pub fn new(run: &str) -> Self {
         Self { run: RunId::new(run), version: 0, hash: Digest::ZERO, epoch: None }
     }
@@ -68,7 +65,7 @@ impl HistoryWriter {
         }
     }
 
-    /// Appends, and remembers where the history ends now.
+    /// Appends, and advances to the new end of the history.
     pub async fn append(&mut self, store: &dyn Store, append: Append) -> Result<(), AppendError> {
         let (version, hash) = (append.commit.version, append.commit.hash);
         store.append(append).await?;
@@ -76,13 +73,12 @@ impl HistoryWriter {
         Ok(())
     }
 
-    /// Appends the next commit, which must be taken.
+    /// Appends the next commit, which must succeed.
     pub async fn write(&mut self, store: &dyn Store, text: &str) {
         self.append(store, self.next(text)).await.expect("the append is taken");
     }
 }
 
-/// A row for this run.
 pub fn run_row(run: &RunId) -> RunRow {
     RunRow {
         run: run.clone(),
@@ -97,7 +93,6 @@ pub fn run_row(run: &RunId) -> RunRow {
     }
 }
 
-/// An open hold of this run.
 pub fn hold_row(run: &RunId, hold: &str, since: i64) -> HoldRow {
     HoldRow {
         hold: HoldId::new(hold),
@@ -110,23 +105,20 @@ pub fn hold_row(run: &RunId, hold: &str, since: i64) -> HoldRow {
     }
 }
 
-/// A timer of this run.
 pub fn timer_row(run: &RunId, timer: &str, due: i64) -> TimerRow {
     let (kind, target) = (TimerKind::Retry.into(), "build/compile".to_owned());
     TimerRow { timer: TimerId::new(timer), run: run.clone(), due: Timestamp::from_millis(due), kind, target }
 }
 
-/// The ids of these runs.
 pub fn run_ids(listed: &[ListedRun]) -> Vec<&str> {
     listed.iter().map(|listed| listed.row.run.as_str()).collect()
 }
 
-/// The ids of these holds.
 pub fn hold_ids(listed: &[ListedHold]) -> Vec<&str> {
     listed.iter().map(|listed| listed.row.hold.as_str()).collect()
 }
 
-/// Makes a test of every claim, on the backend that this expression gives anew for each.
+/// Generates a test for every conformance function, on a fresh backend from this expression.
 #[macro_export]
 macro_rules! conformance_tests {
     ($backend:expr) => {
@@ -190,7 +182,6 @@ macro_rules! conformance_tests {
     };
 }
 
-/// A claim.
 pub async fn commits_are_loaded_in_append_order(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = HistoryWriter::new("aaaa");
@@ -208,7 +199,6 @@ pub async fn commits_are_loaded_in_append_order(backend: &dyn Backend) {
     }
 }
 
-/// A claim.
 pub async fn a_version_is_taken_once(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = HistoryWriter::new("aaaa");
@@ -221,7 +211,6 @@ pub async fn a_version_is_taken_once(backend: &dyn Backend) {
     assert_eq!(other.load(&scribe.run).await.unwrap().unwrap().head(), (2, scribe.hash));
 }
 
-/// A claim.
 pub async fn a_gap_in_the_versions_is_a_conflict(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = HistoryWriter::new("aaaa");
@@ -231,7 +220,6 @@ pub async fn a_gap_in_the_versions_is_a_conflict(backend: &dyn Backend) {
     assert_eq!(store.commits(&scribe.run, 0, 9).await.unwrap().len(), 1);
 }
 
-/// A claim.
 pub async fn a_run_is_created_once(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = HistoryWriter::new("aaaa");
@@ -240,18 +228,16 @@ pub async fn a_run_is_created_once(backend: &dyn Backend) {
     assert_eq!(store.load(&scribe.run).await.unwrap().unwrap().head(), (1, scribe.hash));
 }
 
-/// A claim.
 pub async fn appending_to_an_unknown_run_is_an_error(backend: &dyn Backend) {
     let store = backend.process();
-    let nobody = HistoryWriter { version: 4, ..HistoryWriter::new("aaaa") };
-    let missing = StoreError::NoRun(nobody.run.clone());
-    assert_eq!(store.append(nobody.next("five")).await, Err(AppendError::Store(missing.clone())));
-    assert_eq!(store.claim(&nobody.run).await, Err(ClaimError::Store(missing)));
-    assert_eq!(store.driver_of(&nobody.run).await, Ok(None));
-    assert_eq!(store.commits(&nobody.run, 0, 9).await, Ok(Vec::new()));
+    let unknown = HistoryWriter { version: 4, ..HistoryWriter::new("aaaa") };
+    let missing = StoreError::NoRun(unknown.run.clone());
+    assert_eq!(store.append(unknown.next("five")).await, Err(AppendError::Store(missing.clone())));
+    assert_eq!(store.claim(&unknown.run).await, Err(ClaimError::Store(missing)));
+    assert_eq!(store.driver_of(&unknown.run).await, Ok(None));
+    assert_eq!(store.commits(&unknown.run, 0, 9).await, Ok(Vec::new()));
 }
 
-/// A claim.
 pub async fn misuse_is_reported_and_changes_nothing(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let scribe = HistoryWriter::new("aaaa");
@@ -271,7 +257,6 @@ pub async fn misuse_is_reported_and_changes_nothing(backend: &dyn Backend) {
     assert_eq!(store.runs(Page::ALL).await, Ok(Vec::new()));
 }
 
-/// A claim.
 pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = HistoryWriter::new("aaaa");
@@ -286,7 +271,7 @@ pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
             holds: vec![hold_row(&scribe.run, "hold", 1)],
             timers: vec![timer_row(&scribe.run, "timer", 1)],
             timers_removed: Vec::new(),
-            refers_to: vec![digest],
+            referenced_values: vec![digest],
             outbox: vec![outbox_row(&scribe.run, 2, 1)],
         };
         append.materialized = Some(b"state".to_vec());
@@ -299,12 +284,11 @@ pub async fn a_rejected_append_leaves_nothing_behind(backend: &dyn Backend) {
     assert_eq!(store.stored_run(&scribe.run).await.unwrap(), before);
     assert_eq!(store.values(&[digest]).await, Ok(vec![None]));
     assert_eq!(store.outbox(OutboxFilter::Undelivered, 9).await, Ok(Vec::new()));
-    scribe.append(&*store, full(&scribe)).await.expect("the same is taken where it fits");
+    scribe.append(&*store, full(&scribe)).await.expect("the same append succeeds at the right version");
     assert_ne!(store.stored_run(&scribe.run).await.unwrap(), before);
     assert_eq!(store.values(&[digest]).await, Ok(vec![Some(b"value".to_vec())]));
 }
 
-/// A claim.
 pub async fn the_materialized_state_replaces_the_commits_before_it(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = HistoryWriter::new("aaaa");
@@ -316,19 +300,18 @@ pub async fn the_materialized_state_replaces_the_commits_before_it(backend: &dyn
         assert_eq!(loaded.materialized, Some(MaterializedState { version: scribe.version, state: text.as_bytes().to_vec() }));
         assert_eq!((loaded.head(), loaded.commits), ((scribe.version, scribe.hash), Vec::new()));
     }
-    let folded = scribe.hash;
+    let materialized = scribe.hash;
     let four = scribe.seal("four");
     scribe.write(&*store, "four").await;
     let loaded = store.load(&scribe.run).await.unwrap().unwrap();
     assert_eq!(loaded.materialized.as_ref().map(|materialized| materialized.version), Some(3));
-    assert_eq!((loaded.before, loaded.head()), (folded, (4, scribe.hash)));
+    assert_eq!((loaded.before, loaded.head()), (materialized, (4, scribe.hash)));
     assert_eq!(loaded.commits, [four]);
 }
 
-/// A claim.
 pub async fn commits_are_read_in_pages(backend: &dyn Backend) {
     let store = backend.process();
-    // Two histories side by side, so that a page could run over into the next one.
+    // Two interleaved histories, so that a page could run over into the next one.
     let (mut one, mut two) = (HistoryWriter::new("aaaa"), HistoryWriter::new("bbbb"));
     for number in 0..5 {
         one.write(&*store, &format!("one {number}")).await;
@@ -345,7 +328,6 @@ pub async fn commits_are_read_in_pages(backend: &dyn Backend) {
     assert_eq!(versions(&two.run, u64::MAX, 1).await, [] as [u64; 0]);
 }
 
-/// A claim.
 pub async fn values_are_stored_once_and_read_by_digest(backend: &dyn Backend) {
     let store = backend.process();
     let large = vec![7; 300_000];
@@ -354,17 +336,16 @@ pub async fn values_are_stored_once_and_read_by_digest(backend: &dyn Backend) {
         let mut scribe = HistoryWriter::new(run);
         let mut append = scribe.next("one");
         append.values = vec![(small_digest, Vec::new()), (large_digest, large.clone())];
-        append.index.refers_to = vec![small_digest, large_digest, small_digest];
+        append.index.referenced_values = vec![small_digest, large_digest, small_digest];
         scribe.append(&*store, append).await.unwrap();
     }
     let read = backend.process().values(&[large_digest, nowhere, small_digest, large_digest]).await.unwrap();
     assert_eq!(read, [Some(large.clone()), None, Some(Vec::new()), Some(large)]);
     assert_eq!(store.scan_values(None, 9).await.unwrap().len(), 2);
-    let refers_to = store.stored_run(&RunId::new("bbbb")).await.unwrap().unwrap().refers_to;
-    assert_eq!(refers_to.len(), 2);
+    let referenced_values = store.stored_run(&RunId::new("bbbb")).await.unwrap().unwrap().referenced_values;
+    assert_eq!(referenced_values.len(), 2);
 }
 
-/// A claim.
 pub async fn a_new_run_can_be_claimed_as_it_is_created(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = HistoryWriter::new("aaaa");
@@ -377,7 +358,6 @@ pub async fn a_new_run_can_be_claimed_as_it_is_created(backend: &dyn Backend) {
     assert!(other.runs(Page::ALL).await.unwrap()[0].driven);
 }
 
-/// A claim.
 pub async fn a_live_driver_keeps_its_run(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     assert_ne!(store.driver(), other.driver());
@@ -397,7 +377,6 @@ pub async fn a_live_driver_keeps_its_run(backend: &dyn Backend) {
     scribe.write(&*store, "two").await;
 }
 
-/// A claim.
 pub async fn a_dead_driver_loses_its_run_and_is_fenced(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = HistoryWriter::new("aaaa");
@@ -408,14 +387,13 @@ pub async fn a_dead_driver_loses_its_run_and_is_fenced(backend: &dyn Backend) {
     assert!(!other.runs(Page::ALL).await.unwrap()[0].driven);
     let second = other.claim(&scribe.run).await.unwrap();
     assert!(second > first);
-    // What the dead one had sent comes too late, whoever brings it.
+    // A late append of the dead driver is rejected, no matter which process sends it.
     let late = HistoryWriter { epoch: Some(first), ..scribe.clone() };
     assert_eq!(backend.process().append(late.next("two")).await, Err(AppendError::Fenced));
     scribe.epoch = Some(second);
     scribe.write(&*other, "two").await;
 }
 
-/// A claim.
 pub async fn claiming_again_raises_the_epoch(backend: &dyn Backend) {
     let store = backend.process();
     let mut scribe = HistoryWriter::new("aaaa");
@@ -428,7 +406,6 @@ pub async fn claiming_again_raises_the_epoch(backend: &dyn Backend) {
     assert_eq!(store.append(scribe.next("two")).await, Err(AppendError::Fenced));
 }
 
-/// A claim.
 pub async fn answering_requires_no_epoch(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = HistoryWriter::new("aaaa");

@@ -1,4 +1,4 @@
-//! Claims of the suite about the outbox: notices ride in a commit, one process at a time delivers them, and none is lost.
+//! Conformance tests for the outbox: notices are part of a commit, one process at a time delivers them, and none is lost.
 
 use super::{Backend, HistoryWriter, start_run};
 use crate::error::AppendError;
@@ -8,14 +8,12 @@ use lockgate_engine::run::index::OutboxRow;
 use lockgate_engine::run::outbox::{NoticeChannel, NoticeId};
 use lockgate_engine::time::Timestamp;
 
-/// A notice of this run.
 pub fn outbox_row(run: &RunId, seq: u64, at: i64) -> OutboxRow {
     let notice = NoticeId { run: run.clone(), seq };
     let payload = format!("{{\"seq\":{seq}}}");
     OutboxRow { notice, channel: NoticeChannel::Command.into(), at: Timestamp::from_millis(at), payload }
 }
 
-/// Starts a run whose first commit has notices with these numbers and times.
 async fn begin_notifying(store: &dyn Store, run: &str, notices: &[(u64, i64)]) -> HistoryWriter {
     start_run(store, run, |append| {
         append.index.outbox = notices.iter().map(|(seq, at)| outbox_row(&append.run, *seq, *at)).collect();
@@ -39,7 +37,6 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
-/// A claim.
 pub async fn notices_are_listed_by_the_time_when_they_are_due(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = begin_notifying(&*store, "aaaa", &[(1, 30), (2, 10)]).await;
@@ -65,7 +62,6 @@ pub async fn notices_are_listed_by_the_time_when_they_are_due(backend: &dyn Back
     assert_eq!(ids(&undelivered(&*other).await), ["aaaa-2", "aaaa-3", "bbbb-1", "aaaa-1"]);
 }
 
-/// A claim.
 pub async fn notices_of_a_rejected_append_are_not_queued(backend: &dyn Backend) {
     let store = backend.process();
     let scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -74,11 +70,10 @@ pub async fn notices_of_a_rejected_append_are_not_queued(backend: &dyn Backend) 
     assert_eq!(store.append(late).await, Err(AppendError::Conflict));
     let mut stray = scribe.next("two");
     stray.index.outbox = vec![outbox_row(&RunId::new("bbbb"), 2, 1)];
-    assert!(matches!(store.append(stray).await, Err(AppendError::Store(_))), "it is a notice of another run");
+    assert!(matches!(store.append(stray).await, Err(AppendError::Store(_))), "the notice belongs to another run");
     assert_eq!(undelivered(&*store).await, []);
 }
 
-/// A claim.
 pub async fn a_notice_is_claimed_by_one_live_process(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     begin_notifying(&*store, "aaaa", &[(1, 10)]).await;
@@ -91,10 +86,9 @@ pub async fn a_notice_is_claimed_by_one_live_process(backend: &dyn Backend) {
     assert_eq!(store.claim_notice(&own[0]).await, Ok(true));
     store.settle_notice(&own[0].row, Delivery::Delivered).await.unwrap();
     assert_eq!(undelivered(&*other).await, []);
-    assert_eq!(other.claim_notice(&own[0]).await, Ok(false), "it is gone");
+    assert_eq!(other.claim_notice(&own[0]).await, Ok(false), "it was delivered");
 }
 
-/// A claim.
 pub async fn a_notice_that_a_dead_process_claimed_can_be_claimed_again(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     begin_notifying(&*store, "aaaa", &[(1, 10)]).await;
@@ -107,7 +101,6 @@ pub async fn a_notice_that_a_dead_process_claimed_can_be_claimed_again(backend: 
     assert_eq!(undelivered(&*other).await, []);
 }
 
-/// A claim.
 pub async fn a_failed_delivery_is_due_again_later(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     begin_notifying(&*store, "aaaa", &[(1, 10), (2, 20)]).await;
@@ -123,7 +116,6 @@ pub async fn a_failed_delivery_is_due_again_later(backend: &dyn Backend) {
     assert_eq!(other.claim_notice(&listed[1]).await, Ok(true));
 }
 
-/// A claim.
 pub async fn a_notice_that_was_given_up_is_kept_for_a_while(backend: &dyn Backend) {
     let store = backend.process();
     begin_notifying(&*store, "aaaa", &[(1, 10), (2, 2_000), (3, 15)]).await;
@@ -137,14 +129,13 @@ pub async fn a_notice_that_was_given_up_is_kept_for_a_while(backend: &dyn Backen
             let kept = self::given_up(&*store).await;
             assert_eq!((ids(&kept), kept[0].attempts, kept[0].due), (vec!["aaaa-1".to_owned()], 1, None));
             assert_eq!(kept[0].error.as_deref(), Some("no such program"));
-            assert_eq!(store.claim_notice(&kept[0]).await, Ok(false), "it is not delivered any more");
+            assert_eq!(store.claim_notice(&kept[0]).await, Ok(false), "it is no longer delivered");
         }
     }
-    assert_eq!(ids(&given_up(&*store).await), ["aaaa-2"], "the older one is forgotten");
-    assert_eq!(ids(&undelivered(&*store).await), ["aaaa-3"], "what is still to be delivered is never forgotten");
+    assert_eq!(ids(&given_up(&*store).await), ["aaaa-2"], "the older one was removed");
+    assert_eq!(ids(&undelivered(&*store).await), ["aaaa-3"], "undelivered notices are never removed");
 }
 
-/// A claim.
 pub async fn only_the_process_that_claimed_a_notice_settles_it(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     begin_notifying(&*store, "aaaa", &[(1, 10)]).await;

@@ -1,4 +1,4 @@
-//! Claims of the suite about who drives a run: claiming with a commit, releasing, and taking the next run that wants a driver.
+//! Conformance tests for claims: claiming with a commit, releasing, and taking the next run that wants a driver.
 
 use super::{Backend, HistoryWriter, start_run, timer_row};
 use crate::error::{AppendError, ClaimError, StoreError};
@@ -11,7 +11,6 @@ fn claiming(scribe: &HistoryWriter, store: &dyn Store, text: &str) -> Append {
     Append { claim: Some(store.driver().clone()), epoch: None, ..scribe.next(text) }
 }
 
-/// Starts a run that wants a driver in the background.
 async fn start_detached(store: &dyn Store, run: &str) -> HistoryWriter {
     start_run(store, run, |append| {
         let mut wants = timer_row(&append.run, DRIVE_TIMER, 0);
@@ -21,7 +20,6 @@ async fn start_detached(store: &dyn Store, run: &str) -> HistoryWriter {
     .await
 }
 
-/// A claim.
 pub async fn a_released_run_can_be_claimed_by_another_live_process(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -40,7 +38,6 @@ pub async fn a_released_run_can_be_claimed_by_another_live_process(backend: &dyn
     scribe.write(&*other, "two").await;
 }
 
-/// A claim.
 pub async fn only_the_current_claim_can_be_released(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -56,7 +53,6 @@ pub async fn only_the_current_claim_can_be_released(backend: &dyn Backend) {
     assert_eq!(other.driver_of(&scribe.run).await, Ok(None));
 }
 
-/// A claim.
 pub async fn a_commit_can_claim_its_run(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -74,7 +70,6 @@ pub async fn a_commit_can_claim_its_run(backend: &dyn Backend) {
     assert_eq!(store.append(scribe.next("late")).await, Err(AppendError::Fenced));
 }
 
-/// A claim.
 pub async fn a_commit_that_cannot_claim_changes_nothing(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -93,7 +88,6 @@ pub async fn a_commit_that_cannot_claim_changes_nothing(backend: &dyn Backend) {
     assert!(matches!(other.append(both).await, Err(AppendError::Store(StoreError::Misused(_)))));
 }
 
-/// A claim.
 pub async fn a_commit_takes_a_run_over_from_a_dead_driver(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -106,7 +100,6 @@ pub async fn a_commit_takes_a_run_over_from_a_dead_driver(backend: &dyn Backend)
     scribe.write(&*other, "three").await;
 }
 
-/// A claim.
 pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     for run in ["aaaa", "bbbb", "cccc", "dddd"] {
@@ -120,7 +113,7 @@ pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backe
     assert_eq!(other.claim_next(&not_b, 1).await, Ok(vec![(c.clone(), 1)]));
     assert_eq!(other.claim_next(&|run| run.as_str() == "aaaa", 1).await, Ok(vec![]), "a live process drives it");
     for process in [&store, &other] {
-        assert_eq!(process.undriven(9).await.unwrap(), [b.clone(), d.clone()], "neither lists what it drives itself");
+        assert_eq!(process.undriven(9).await.unwrap(), [b.clone(), d.clone()], "neither lists its own runs");
         assert_eq!(process.undriven(1).await, Ok(vec![b.clone()]));
     }
     store.release(&a, 1).await.unwrap();
@@ -131,7 +124,6 @@ pub async fn the_next_run_is_one_that_no_live_process_drives(backend: &dyn Backe
     assert_eq!(store.claim_next(&any, 9).await, Ok(vec![(a, 3), (b, 2), (c, 2), (d, 2)]), "their driver died");
 }
 
-/// A claim.
 pub async fn a_run_that_this_process_drives_cannot_be_claimed_here_again(backend: &dyn Backend) {
     let store = backend.process();
     let scribe = start_detached(&*store, "aaaa").await;
@@ -152,7 +144,6 @@ pub async fn a_run_that_this_process_drives_cannot_be_claimed_here_again(backend
     assert!(matches!(store.claim(&created.run).await, Err(ClaimError::DrivenBy(_))), "it was claimed as it was created");
 }
 
-/// A claim.
 pub async fn of_two_concurrent_claims_in_one_process_one_is_taken(backend: &dyn Backend) {
     let store = backend.process();
     for number in 0..5 {
@@ -162,7 +153,6 @@ pub async fn of_two_concurrent_claims_in_one_process_one_is_taken(backend: &dyn 
     }
 }
 
-/// A claim.
 pub async fn an_abandoned_claim_is_released(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -175,14 +165,13 @@ pub async fn an_abandoned_claim_is_released(backend: &dyn Backend) {
     assert!(other.claim(&scribe.run).await.unwrap() > epoch);
 }
 
-/// A claim.
 pub async fn a_run_that_no_longer_wants_a_driver_is_not_claimed(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let mut ended = start_detached(&*store, "aaaa").await;
     let wanted = start_detached(&*store, "bbbb").await;
     let listed = other.undriven(9).await.unwrap();
     assert_eq!(listed, [ended.run.clone(), wanted.run.clone()]);
-    // Between the list and the claim, this process drives the first one to its end.
+    // Between listing and claiming, this process drives the first run to its end.
     ended.epoch = Some(store.claim(&ended.run).await.unwrap());
     let mut last = ended.next("failed");
     last.index.timers_removed = vec![TimerId::new(DRIVE_TIMER)];
@@ -193,7 +182,6 @@ pub async fn a_run_that_no_longer_wants_a_driver_is_not_claimed(backend: &dyn Ba
     assert!(other.claim(&ended.run).await.is_ok(), "a person may still resume it");
 }
 
-/// A claim.
 pub async fn a_release_and_the_end_of_a_driver_are_changes(backend: &dyn Backend) {
     let (store, other) = (backend.process(), backend.process());
     let scribe = start_run(&*store, "aaaa", |_| ()).await;
@@ -207,7 +195,7 @@ pub async fn a_release_and_the_end_of_a_driver_are_changes(backend: &dyn Backend
     while store.driver_of(&scribe.run).await.unwrap().is_none() {
         marker = store.run_changed(&scribe.run, marker, None).await.unwrap();
     }
-    // The store knows which drivers are alive once it has waited, and notices that one is gone.
+    // The store knows which drivers are alive once it has waited, and notices when one is gone.
     let waiting = async {
         while store.driver_of(&scribe.run).await.unwrap().is_some() {
             marker = store.run_changed(&scribe.run, marker, None).await.unwrap();

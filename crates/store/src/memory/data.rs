@@ -1,4 +1,4 @@
-//! What a store in memory holds, and how it answers.
+//! The data of the in-memory store and its queries.
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::held::{HeldClaims, Reservation};
@@ -34,11 +34,10 @@ struct Run {
     materialized: Option<MaterializedState>,
     holds: Vec<HoldRow>,
     timers: BTreeMap<TimerId, TimerRow>,
-    refers_to: BTreeSet<Digest>,
+    referenced_values: BTreeSet<Digest>,
     outbox: Vec<Queued>,
 }
 
-/// A notice in the outbox.
 #[derive(Clone, Debug)]
 struct Queued {
     row: OutboxRow,
@@ -100,7 +99,7 @@ impl Data {
                     materialized: None,
                     holds: Vec::new(),
                     timers: BTreeMap::new(),
-                    refers_to: BTreeSet::new(),
+                    referenced_values: BTreeSet::new(),
                     outbox: Vec::new(),
                 });
                 self.runs.len() - 1
@@ -118,7 +117,7 @@ impl Data {
         Ok(claim.zip(reservation).map(|(driver, reservation)| known.claim(driver, reservation)))
     }
 
-    /// Sets a run aside that is to be claimed; says who drives it where that cannot be.
+    /// Reserves a run to be claimed; fails with its live driver if there is one.
     fn reserve(&self, run: &RunId, own: &DriverId, held: &Arc<HeldClaims>) -> Result<Reservation, DriverInfo> {
         match self.driver_of(run).filter(|info| info.driver != *own) {
             Some(other) => Err(other),
@@ -132,7 +131,7 @@ impl Data {
         Ok(self.runs[place].claim(own.clone(), reservation))
     }
 
-    /// Claims the first of these runs that want a driver and have none, at most so many.
+    /// Claims the first of these runs that want a driver and have none, up to `limit`.
     pub(super) fn claim_any(
         &mut self,
         runs: &[RunId],
@@ -180,7 +179,7 @@ impl Data {
         let state_version = known.materialized.as_ref().map_or(0, |materialized| materialized.version);
         let before = match state_version.checked_sub(1) {
             None => Digest::ZERO,
-            Some(last) => known.commits[usize::try_from(last).expect("the fold ends with a commit")].hash,
+            Some(last) => known.commits[usize::try_from(last).expect("the materialized state ends with a commit")].hash,
         };
         Ok(Some(Loaded {
             materialized: known.materialized.clone(),
@@ -240,7 +239,7 @@ impl Data {
     pub(super) fn timers(&self, due_before: Timestamp, limit: usize) -> Vec<TimerRow> {
         let all = self.runs.iter().flat_map(|known| known.timers.values());
         let mut due: Vec<TimerRow> = all.filter(|timer| timer.due <= due_before).cloned().collect();
-        // The sort is stable: timers of one moment stay in the order of runs and ids.
+        // The sort is stable: timers with the same due time stay in the order of runs and ids.
         due.sort_by_key(|timer| timer.due);
         due.truncate(limit);
         due
@@ -252,7 +251,7 @@ impl Data {
             OutboxFilter::Undelivered => all.filter(|queued| queued.due.is_some()).collect(),
             OutboxFilter::GivenUp => all.filter(|queued| queued.due.is_none()).collect(),
         };
-        // The sort is stable: notices of one moment stay in the order of runs and events.
+        // The sort is stable: notices with the same due time stay in the order of runs and events.
         listed.sort_by_key(|queued| queued.due.unwrap_or(queued.row.at));
         let is_claimed = |driver: &DriverId| driver != own && self.live.contains_key(driver);
         let entry = |queued: &Queued| {
@@ -309,7 +308,7 @@ impl Data {
             materialized: known.materialized.clone(),
             holds: known.holds.clone(),
             timers: known.timers.values().cloned().collect(),
-            refers_to: known.refers_to.iter().copied().collect(),
+            referenced_values: known.referenced_values.iter().copied().collect(),
         }
     }
 
@@ -358,7 +357,7 @@ impl Data {
     }
 
     fn referred(&self) -> BTreeSet<&Digest> {
-        self.runs.iter().flat_map(|known| &known.refers_to).collect()
+        self.runs.iter().flat_map(|known| &known.referenced_values).collect()
     }
 
     pub(super) fn orphans(&self) -> Vec<Orphan> {
@@ -366,7 +365,7 @@ impl Data {
         let unreferenced = self.values.keys().filter(|digest| !referred.contains(digest));
         let mut orphans: Vec<Orphan> = unreferenced.map(|digest| Orphan::ValueWithoutReference(*digest)).collect();
         for known in &self.runs {
-            let missing = known.refers_to.iter().filter(|digest| !self.values.contains_key(digest));
+            let missing = known.referenced_values.iter().filter(|digest| !self.values.contains_key(digest));
             orphans.extend(missing.map(|digest| Orphan::ReferenceWithoutValue { run: known.row.run.clone(), digest: *digest }));
         }
         orphans.sort();
@@ -387,7 +386,7 @@ impl Run {
     }
 
     fn take(&mut self, index: IndexRows) {
-        let IndexRows { run, holds, timers, timers_removed, refers_to, outbox } = index;
+        let IndexRows { run, holds, timers, timers_removed, referenced_values, outbox } = index;
         if let Some(row) = run {
             self.row = row;
         }
@@ -403,7 +402,7 @@ impl Run {
         for row in timers {
             self.timers.insert(row.timer.clone(), row);
         }
-        self.refers_to.extend(refers_to);
+        self.referenced_values.extend(referenced_values);
         let queue = |row: OutboxRow| Queued { due: Some(row.at), row, attempts: 0, error: None, driver: None };
         self.outbox.extend(outbox.into_iter().map(queue));
     }

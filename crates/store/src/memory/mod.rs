@@ -1,7 +1,8 @@
-//! A store without a disk: the same behaviour, cheap and the same every time, with faults on request.
+//! An in-memory store: the same behaviour as the other backends, fast and deterministic, with injectable faults.
 //!
-//! A [`MemoryStore`] is one process's hold on shared data. Its clones are the same process; [`MemoryStore::another_process`] is another one,
-//! with its own driver, which is dead as soon as all clones of it are dropped.
+//! A [`MemoryStore`] is one process's handle on shared data. Its clones are the same process;
+//! [`MemoryStore::another_process`] is another process with its own driver, which counts as dead once all its clones are
+//! dropped.
 
 mod data;
 
@@ -28,15 +29,15 @@ use std::task::{Context, Poll};
 /// How the next append of a process fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It does not take effect, and the caller is told that the outcome is unknown.
+    /// It does not take effect, and the caller gets an unknown outcome.
     BeforeCommit,
-    /// It takes effect, and the caller is told that the outcome is unknown.
+    /// It takes effect, and the caller gets an unknown outcome.
     AfterCommit,
-    /// It does not take effect, and the caller is told this.
+    /// It does not take effect, and the caller gets this error.
     Error(StoreError),
 }
 
-/// One process's hold on a store in memory.
+/// One process's handle on an in-memory store.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
     process: Arc<Process>,
@@ -77,22 +78,20 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store, and the first process that uses it.
     pub fn new() -> Self {
         Self::process_of(Arc::new(Shared { data: Mutex::default(), feed: ChangeFeed::default() }))
     }
 
-    /// Another process that uses the same store.
     pub fn another_process(&self) -> Self {
         Self::process_of(self.process.shared.clone())
     }
 
-    /// Makes the next append of this process fail.
     pub fn set_fault(&self, fault: Fault) {
         *self.fault() = Some(fault);
     }
 
-    /// Makes lists, claims and waiting for changes fail in this process, as when a server cannot be reached, or lets them succeed again.
+    /// Makes lists, claims and waiting for changes fail in this process, as if a server were unreachable; false lets them
+    /// succeed again.
     pub fn set_cut_off(&self, cut_off: bool) {
         self.process.cut_off.store(cut_off, Ordering::SeqCst);
         self.process.shared.feed.all_changed();
@@ -140,7 +139,7 @@ impl MemoryStore {
     }
 
     fn append_now(&self, append: Append) -> Result<Option<u64>, AppendError> {
-        let unknown = || AppendError::Store(StoreError::OutcomeUnknown("a fault was asked for".to_owned()));
+        let unknown = || AppendError::Store(StoreError::OutcomeUnknown("a fault was injected".to_owned()));
         let after = match self.fault().take() {
             Some(Fault::BeforeCommit) => return Err(unknown()),
             Some(Fault::Error(error)) => return Err(AppendError::Store(error)),
@@ -153,7 +152,7 @@ impl MemoryStore {
         match (after, epoch) {
             (None, epoch) => Ok(epoch),
             (Some(unknown), epoch) => {
-                // No one learns of the claim, so no one holds it.
+                // The caller never learns of the claim, so it does not hold it.
                 epoch.inspect(|epoch| self.process.held.release(&run, *epoch));
                 Err(unknown)
             }
@@ -178,7 +177,7 @@ impl MemoryStore {
     }
 }
 
-/// A claim that its caller has not learned of yet: one who is gone by then does not hold it.
+/// A claim whose caller has not received it yet; if the caller is dropped first, the claim is released.
 struct Unheard<'a> {
     store: &'a MemoryStore,
     claim: Option<(RunId, u64)>,
@@ -192,7 +191,7 @@ impl Drop for Unheard<'_> {
     }
 }
 
-/// Gives way once.
+/// Yields to other tasks once.
 #[derive(Default)]
 struct YieldNow {
     given: bool,
@@ -212,7 +211,7 @@ impl std::future::Future for YieldNow {
 impl Store for MemoryStore {
     fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>> {
         Box::pin(async move {
-            // A disk takes a while, before and after it has taken effect; whoever waits may be dropped in either.
+            // A disk takes time before and after the write; the caller may be dropped in either phase.
             YieldNow::default().await;
             let run = append.run.clone();
             let mut unheard = Unheard { store: self, claim: None };

@@ -1,4 +1,4 @@
-//! Where the database is, and how it is told to people without its password.
+//! The address of a database, and its display name without the password.
 
 use super::tls::{Mode, Tls};
 use crate::error::StoreError;
@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-/// A database that can be connected to.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) config: Config,
@@ -17,7 +16,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads an address. What is wrong with one is told without repeating it: it may hold a password.
+    /// Parses an address. Error messages never repeat it, because it may contain a password.
     pub(super) fn new(url: &str) -> Result<Self, StoreError> {
         let Encryption { rest, mode, authorities } = Encryption::of(url)?;
         let mut config: Config = rest.parse().map_err(|_| {
@@ -27,14 +26,14 @@ impl Address {
             )
         })?;
         let mode = match (host_kind(&config), mode) {
-            // Nobody but the system reads what goes through a socket of it.
+            // Only the local system can read what passes through a Unix socket.
             (HostKind::Socket, _) => Mode::Disable,
             (HostKind::Loopback, mode) => mode.unwrap_or(Mode::Prefer),
             (HostKind::Network, mode) => mode.unwrap_or(Mode::Require),
         };
         config.ssl_mode(mode.negotiated());
         let tls = Tls::new(mode, authorities.as_deref()).map_err(|error| StoreError::Io(error.to_string()))?;
-        // Whatever the network does, a lost connection is known before the lease of a driver has expired twice.
+        // A lost connection must be detected before a driver's lease could expire twice, whatever the network does.
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));
         }
@@ -49,13 +48,13 @@ impl Address {
         Ok(Self { config, tls, name })
     }
 
-    /// Whether the address wants what crosses a network not to be encrypted.
+    /// Whether the address disables encryption for a connection over a network.
     pub(super) fn in_the_clear(&self) -> bool {
         self.config.get_ssl_mode() == SslMode::Disable && host_kind(&self.config) != HostKind::Socket
     }
 }
 
-/// What an address says about TLS, and the rest of it.
+/// The TLS parameters of an address, and the rest of it.
 struct Encryption {
     rest: String,
     mode: Option<Mode>,
@@ -71,14 +70,14 @@ impl Encryption {
         for parameter in parameters.split('&') {
             match parameter.split_once('=') {
                 Some(("sslmode", word)) => {
-                    let told =
+                    let message =
                         "sslmode in the address of the database is one of disable, prefer, require, verify-ca, verify-full";
-                    mode = Some(Mode::named(word).ok_or_else(|| StoreError::Io(told.to_owned()))?);
+                    mode = Some(Mode::named(word).ok_or_else(|| StoreError::Io(message.to_owned()))?);
                 }
                 Some(("sslrootcert", "system")) => authorities = None,
                 Some(("sslrootcert", file)) => {
-                    let told = "sslrootcert in the address of the database is no path; write % as %25 there";
-                    authorities = Some(decoded(file).ok_or_else(|| StoreError::Io(told.to_owned()))?);
+                    let message = "sslrootcert in the address of the database is not a valid path; write % as %25";
+                    authorities = Some(decoded(file).ok_or_else(|| StoreError::Io(message.to_owned()))?);
                 }
                 Some(_) | None => others.push(parameter),
             }
@@ -88,7 +87,7 @@ impl Encryption {
     }
 }
 
-/// Reads `%2F` and the like.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -99,7 +98,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// How far the server is.
+/// How the server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum HostKind {
     Socket,
@@ -107,7 +106,7 @@ enum HostKind {
     Network,
 }
 
-/// The way to the server; where there are several, the farthest.
+/// How the server is reached; with several hosts, the most remote one.
 fn host_kind(config: &Config) -> HostKind {
     let near = |address: IpAddr| if address.is_loopback() { HostKind::Loopback } else { HostKind::Network };
     let hosts = config.get_hosts().iter().map(|host| match host {
@@ -153,14 +152,14 @@ mod tests {
 
     #[test]
     fn invalid_tls_parameters_are_reported() {
-        for (parameters, told) in [
+        for (parameters, message) in [
             ("sslmode=full", "disable, prefer, require, verify-ca, verify-full"),
             ("sslmode=verify-full&sslrootcert=%2Fno%2Fsuch.crt", "sslrootcert /no/such.crt cannot be read"),
             ("sslmode=verify-ca&sslrootcert=%2Fdev%2Fnull", "sslrootcert /dev/null holds no certificate"),
             ("sslrootcert=100%", "write % as %25"),
         ] {
             let error = Address::new(&format!("postgresql://ann:s3cret@db.example/work?{parameters}")).unwrap_err().to_string();
-            assert!(error.contains(told) && !error.contains("s3cret"), "{error}");
+            assert!(error.contains(message) && !error.contains("s3cret"), "{error}");
         }
     }
 

@@ -1,9 +1,10 @@
-//! Appends: one statement takes a whole batch of them, each as a whole or not at all.
+//! Appends: one statement applies a whole batch, each append completely or not at all.
 //!
-//! The statement is a transaction of its own, so no lock outlives a round trip. It locks the runs that are there in the order of their ids
-//! (a lone [step](super::step) need not), which lets no claim come between, then inserts the commits; all that follows is done only for those that were inserted. Every part
-//! sees the database as it was when the statement began. That is enough: whoever's expected commit was there to be seen has also seen all
-//! that came with it, and nobody but the next commit, which only one can insert, brings more.
+//! The statement is its own transaction, so no lock outlives a round trip. It locks the existing runs in the order of their
+//! ids, which keeps claims out (a [single append](super::single_append) does not need that), then inserts the commits;
+//! everything else is done only for the commits that were inserted. All parts see the database as of the start of the
+//! statement. That is sufficient: a statement that saw its expected commit also saw everything written with it, and only the
+//! next commit, which just one statement can insert, writes more.
 
 use super::columns::{Columns, Parts};
 use super::connection::Session;
@@ -13,10 +14,10 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use tokio_postgres::{Error, Row};
 
-/// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
+/// The outcome of an append. A rejected one has changed nothing, so it can share a transaction with others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Appended {
-    /// With the epoch of the claim, where it made one.
+    /// With the epoch of the claim, if it made one.
     Taken(Option<u64>),
     Conflict,
     Fenced,
@@ -24,15 +25,15 @@ pub(super) enum Appended {
 }
 
 impl Appended {
-    /// An append that was taken, and made a claim on a new run if it was to.
+    /// An append that succeeded, including its claim on a new run if it has one.
     pub(super) fn taken(append: &Append) -> Self {
         Self::Taken(append.claim.as_ref().map(|_| 1))
     }
 }
 
-/// What appends one batch.
+/// The statement that appends a batch.
 pub(super) enum Statement<'a> {
-    /// One append with nothing beside its commit.
+    /// One append with nothing but its commit.
     SingleAppend(SingleAppend<'a>),
     Batch {
         batch: &'a [&'a Append],
@@ -42,7 +43,7 @@ pub(super) enum Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Prepares the statement for a batch: at most one append to each run, ordered by the ids of the runs.
+    /// Prepares the statement for a batch: at most one append per run, ordered by run id.
     pub(super) async fn prepare(session: &Session, batch: &'a [&'a Append]) -> Result<Self, Error> {
         if let [append] = batch
             && single_append::is_one(append)
@@ -52,7 +53,7 @@ impl<'a> Statement<'a> {
         Self::prepare_batch(session, batch).await
     }
 
-    /// The same in the form that every append can have.
+    /// Prepares the general form, which works for every append.
     pub(super) async fn prepare_batch(session: &Session, batch: &'a [&'a Append]) -> Result<Self, Error> {
         let columns = Box::new(Columns::of(batch));
         let parts = columns.parts();
@@ -60,7 +61,7 @@ impl<'a> Statement<'a> {
         Ok(Self::Batch { batch, columns, prepared })
     }
 
-    /// Appends the batch, and gives what became of each.
+    /// Executes the statement and returns the outcome of each append.
     pub(super) async fn perform(&self, session: &Session) -> Result<Vec<Appended>, Error> {
         match self {
             Self::SingleAppend(step) => Ok(vec![step.perform(session).await?]),
@@ -75,7 +76,7 @@ pub(super) fn is_fenced(append: &Append, present: i64) -> bool {
     append.epoch.is_some_and(|epoch| i64::try_from(epoch) != Ok(present))
 }
 
-/// Each row tells one thing: the number and epoch of a run that was there (0), a run that was made (1), a run with a new commit (2).
+/// Each result row is one of: an existing run with its key and epoch (0), a created run (1), a run with a new commit (2).
 fn outcomes(batch: &[&Append], rows: &[Row]) -> Result<Vec<Appended>, Error> {
     let mut known: Vec<Option<(i64, i64)>> = vec![None; batch.len()];
     let mut made = vec![false; batch.len()];
@@ -101,7 +102,8 @@ fn outcomes(batch: &[&Append], rows: &[Row]) -> Result<Vec<Appended>, Error> {
         .collect())
 }
 
-/// The statement for a batch that has these parts: those that are not needed would cost time with every append.
+/// The statement for a batch with these parts. Parts that are not needed are left out, because they would slow down every
+/// append.
 fn statement(parts: Parts) -> String {
     let mut text = String::from(if parts.alone { HEAD_ALONE } else { HEAD });
     let mut next = FIRST_OF_PARTS;
@@ -122,7 +124,7 @@ fn statement(parts: Parts) -> String {
     }
     if parts.changed
         || parts.values
-        || parts.refers_to
+        || parts.referenced_values
         || parts.holds
         || parts.timers_removed
         || parts.timers
@@ -134,7 +136,7 @@ fn statement(parts: Parts) -> String {
     for (wanted, template, columns) in [
         (parts.changed, CHANGED, 9),
         (parts.values, VALUES, 3),
-        (parts.refers_to, REFERS_TO, 2),
+        (parts.referenced_values, REFERS_TO, 2),
         (parts.holds, HOLDS, 8),
         (parts.timers_removed, TIMERS_GONE, 2),
         (parts.timers, TIMERS, 5),
@@ -156,7 +158,7 @@ fn statement(parts: Parts) -> String {
 /// The number of the first parameter after those of [`HEAD`].
 const FIRST_OF_PARTS: usize = 6;
 
-/// The subquery that locks is one that the planner cannot turn into a look at the whole table.
+/// The planner cannot turn this locking subquery into a sequential scan.
 const HEAD: &str = "WITH place AS (
   SELECT i.*, r.key, r.present
   FROM unnest($1::text[], $2::int8[], $3::int8[], $4::bytea[], $5::bytea[])
@@ -164,7 +166,7 @@ const HEAD: &str = "WITH place AS (
   LEFT JOIN LATERAL (SELECT key, epoch AS present FROM lockgate.runs WHERE run = i.run FOR NO KEY UPDATE) r ON true
 )";
 
-/// The same for a lone append, as those of a single run are; one that brings nothing beside its commit is a [step](super::step).
+/// The form for a batch of one; an append with nothing but its commit is a [single append](super::single_append).
 const HEAD_ALONE: &str = "WITH place AS (
   SELECT i.*, r.key, r.present
   FROM (SELECT $1::text AS run, $2::int8 AS version, $3::int8 AS epoch, $4::bytea AS hash, $5::bytea AS payload, 1::int8 AS number) i
@@ -261,8 +263,8 @@ const OUTBOX: &str = "queued AS (
   JOIN accepted a ON a.number = o.number
 )";
 
-const STATES: &str = "folded AS (
-  INSERT INTO lockgate.folds(run_key, version, state)
+const STATES: &str = "materialized AS (
+  INSERT INTO lockgate.materialized_states(run_key, version, state)
   SELECT a.key, p.version, f.state FROM unnest($a::int8[], $b::bytea[]) AS f(number, state)
   JOIN accepted a ON a.number = f.number JOIN place p ON p.number = f.number
   ON CONFLICT (run_key) DO UPDATE SET version = excluded.version, state = excluded.state

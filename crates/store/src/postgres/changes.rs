@@ -1,10 +1,10 @@
-//! The change feed of a store in PostgreSQL.
+//! The change feed of a PostgreSQL store.
 //!
-//! Every process notifies all others after its commits, and names the runs with their versions. Notifications are sent after the commit, a few at most in a
-//! moment, because PostgreSQL lets transactions that notify commit only one after the other. One can be lost with the process that should have
-//! sent it. So while anyone waits, the snapshot that PostgreSQL gives to a statement, which is another one after every commit, is compared once a second; if it
-//! is another one, the versions of the runs that are waited for tell which of them changed. The drivers that are alive are compared as often: the death of one
-//! changes nothing else in the database.
+//! Every process notifies all others after its commits, naming the runs and their versions. Notifications are sent after the
+//! commit and coalesced, because PostgreSQL serializes transactions that notify. A notification can be lost together with the
+//! process that should have sent it. While anyone waits, the current snapshot, which changes with every commit, is therefore
+//! compared once a second; if it differs, the versions of the awaited runs show which of them changed. Live drivers are
+//! compared at the same interval, because the death of a driver changes nothing else in the database.
 
 use super::connection::{Connection, Session};
 use super::drivers::Drivers;
@@ -21,24 +21,23 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How often the database is checked without a notification.
+/// The check interval without notifications.
 const CHECK: Duration = Duration::from_secs(1);
-/// How long a process waits after it notified others before it does so again.
+/// The minimum time between two notifications of a process.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long the database may be out of reach before those who wait are told.
+/// How long the database may be unreachable before waiters get an error.
 const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many bytes of names a notification takes; with more it is about all runs.
+/// The maximum bytes of run ids in a notification; a longer one refers to all runs.
 const NAMES: usize = 7000;
 
-/// What other processes are to be told.
+/// Changes that other processes have not been notified of yet.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PendingNotice {
-    /// Each with the version that it has now, where it has a new one.
+    /// Each with its new version, if it has one.
     runs: BTreeMap<String, Option<u64>>,
     all: bool,
 }
 
-/// The changes of a store, seen from one process.
 #[derive(Debug)]
 pub(super) struct Changes {
     own: DriverId,
@@ -48,7 +47,7 @@ pub(super) struct Changes {
     notify_now: Notify,
 }
 
-/// What was seen when the database was last checked.
+/// The state seen by the last check.
 #[derive(Debug)]
 struct Checked {
     snapshot: String,
@@ -57,14 +56,12 @@ struct Checked {
 }
 
 impl Checked {
-    /// The state when the store was opened.
     fn new(snapshot: String) -> Self {
         Self { snapshot, alive: BTreeSet::new(), listening: None }
     }
 }
 
 impl Changes {
-    /// For the process with this driver.
     pub(super) fn new(own: DriverId) -> Self {
         Self {
             own,
@@ -79,12 +76,12 @@ impl Changes {
         self.pending_notice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A marker of the present state, as far as it was seen.
+    /// A marker for the state as observed so far.
     pub(super) fn marker(&self) -> u64 {
         self.feed.marker()
     }
 
-    /// A marker for [`Changes::run_changed`], to be taken before the run is read.
+    /// A marker for [`Changes::run_changed`]; take it before reading the run.
     pub(super) fn marker_of(&self, run: &RunId) -> u64 {
         self.feed.marker_of(run)
     }
@@ -94,38 +91,38 @@ impl Changes {
         Ok(())
     }
 
-    /// Ends when something else was seen.
+    /// Resolves when a change was observed.
     pub(super) async fn changed(&self, since: u64) -> Result<u64, StoreError> {
         self.feed.changed(since, || self.watch()).await
     }
 
-    /// The same for one run.
+    /// Like [`Changes::changed`], for one run.
     pub(super) async fn run_changed(&self, run: &RunId, since: u64, known: Option<u64>) -> Result<u64, StoreError> {
         self.feed.run_changed(run, since, known, || self.watch()).await
     }
 
-    /// This process has committed to these runs, each with this version where it has a new one.
+    /// Handles commits of this process to these runs, each with its new version if it has one.
     pub(super) fn committed<'a>(&self, committed: impl Iterator<Item = (&'a RunId, Option<u64>)> + Clone) {
         {
             let mut pending_notice = self.pending_notice();
             for (run, version) in committed.clone() {
-                // A claim that comes with a commit must wake even those who know that version.
-                let told = pending_notice.runs.entry(run.as_str().to_owned()).or_insert(version);
-                *told = told.zip(version).map(|(told, version)| told.max(version));
+                // A commit that also claims the run must wake even waiters that know its version.
+                let announced = pending_notice.runs.entry(run.as_str().to_owned()).or_insert(version);
+                *announced = announced.zip(version).map(|(announced, version)| announced.max(version));
             }
         }
         self.feed.runs_changed(committed);
         self.notify_now.notify_one();
     }
 
-    /// This process has changed something that belongs to no run in particular.
+    /// Handles a change of this process that does not belong to a particular run.
     pub(super) fn all_changed(&self) {
         self.pending_notice().all = true;
         self.feed.all_changed();
         self.notify_now.notify_one();
     }
 
-    /// A notification of another process, or of this one.
+    /// Handles a notification from any process, including this one.
     pub(super) fn heard(&self, payload: &str) {
         let mut lines = payload.lines();
         match lines.next() {
@@ -142,22 +139,23 @@ impl Changes {
         }
     }
 
-    /// Checks for changes of others for as long as the store is open. A panic must not leave those who wait without a word.
+    /// Checks for changes of other processes while the store is open, restarting after a panic so that waiters are never left
+    /// hanging.
     pub(super) async fn check(self: Arc<Self>, connection: Arc<Connection>, snapshot: String) {
         let mut checked = Checked::new(snapshot);
         loop {
             let checking = AssertUnwindSafe(self.check_while_waited_for(&connection, checked)).catch_unwind();
             let Err(panic) = checking.await;
             let detail = panic.downcast_ref::<&str>().copied().unwrap_or("without a message");
-            tracing::error!(detail, "checking the database for changes panicked; it starts again");
+            tracing::error!(detail, "checking the database for changes panicked; restarting");
             self.feed.set_failure(Some(StoreError::Io(format!("checking the database for changes panicked: {detail}"))));
             tokio::time::sleep(CHECK).await;
-            // Another snapshot than any: everything is compared.
+            // The empty snapshot differs from every real one, so everything is compared.
             checked = Checked::new(String::new());
         }
     }
 
-    /// Checks for changes of others while anyone waits for them.
+    /// Checks for changes of other processes while anyone waits for them.
     async fn check_while_waited_for(&self, connection: &Connection, mut checked: Checked) -> Infallible {
         let mut failing: Option<Instant> = None;
         let mut is_first = true;
@@ -171,7 +169,7 @@ impl Changes {
                     failing = None;
                     self.feed.set_failure(None);
                     if std::mem::take(&mut is_first) {
-                        // A driver may have died after a waiter saw it alive and before its lease was looked at here.
+                        // A driver may have died after a waiter saw it alive and before its lease was checked here.
                         self.feed.all_changed();
                     }
                 }
@@ -211,7 +209,6 @@ impl Changes {
         Ok(())
     }
 
-    /// Tells other processes of commits.
     pub(super) async fn notify(self: Arc<Self>, connection: Arc<Connection>) {
         loop {
             self.notify_now.notified().await;
@@ -220,29 +217,29 @@ impl Changes {
         }
     }
 
-    /// Tells other processes of what they were not told yet. That this fails only makes them see it later.
+    /// Sends pending notifications. If this fails, other processes only notice the changes later.
     pub(super) async fn notify_others(&self, connection: &Connection) {
         let pending_notice = std::mem::take(&mut *self.pending_notice());
         if pending_notice == PendingNotice::default() {
             return;
         }
         let payload = pending_notice.payload(&self.own);
-        let told = async {
+        let sent = async {
             let session = connection.session().await?;
             session.query(NOTIFY, &[&payload]).await.map_err(|error| explain(&error, &connection.address))
         };
-        if let Err(error) = told.await {
-            tracing::debug!(%error, "other processes are not notified; they see the change at their next check");
+        if let Err(error) = sent.await {
+            tracing::debug!(%error, "cannot notify other processes; they see the change at their next check");
         }
     }
 }
 
 impl PendingNotice {
-    /// Who tells it, and the runs that it is about, a line each with the version before it; nothing when it is about all.
+    /// The sender's driver id, then one line per run with its version; without lines it refers to all runs.
     fn payload(&self, own: &DriverId) -> String {
         let mut payload = own.to_string();
         for (run, version) in &self.runs {
-            // Without a version, whoever waits has to read the run.
+            // Without a version, a waiter has to read the run.
             let version = version.map(|version| version.to_string()).unwrap_or_default();
             payload += &format!("\n{version} {run}");
         }
@@ -251,12 +248,12 @@ impl PendingNotice {
     }
 }
 
-/// Gives the snapshot that a statement sees now.
+/// The snapshot that a statement sees.
 pub(super) const SNAPSHOT: &str = "SELECT pg_current_snapshot()::text";
 
-/// Notifies others without waiting for the disk: the commits that this is about are durable already.
+/// Notifies without waiting for the disk: the commits are already durable.
 const NOTIFY: &str = "SELECT pg_notify('lockgate', $1), set_config('synchronous_commit', 'off', true)";
 
-/// The versions of runs. The last commit is the first that an index on them finds from its end.
+/// The versions of runs. Each subquery reads only the last entry of an index.
 const VERSIONS: &str = "SELECT r.run, coalesce((SELECT c.version FROM lockgate.commits c WHERE c.run_key = r.key \
     ORDER BY c.version DESC LIMIT 1), 0) FROM lockgate.runs r WHERE r.run = ANY($1::text[])";

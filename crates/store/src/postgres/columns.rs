@@ -1,4 +1,4 @@
-//! A batch of appends, column by column, as the statement takes it.
+//! The rows of a batch of appends as column arrays, as the statement takes them.
 
 use crate::column_codes;
 use crate::store::Append;
@@ -8,15 +8,15 @@ use lockgate_engine::run::index::{HoldRow, OutboxRow, RunRow, TimerRow};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::types::ToSql;
 
-/// What the appends of a batch bring beside their commits.
+/// Which kinds of rows a batch contains besides commits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Parts {
-    /// There is only one append, whose own columns are no arrays.
+    /// There is only one append, so its own columns are scalars.
     pub(super) alone: bool,
     pub(super) created: bool,
     pub(super) changed: bool,
     pub(super) values: bool,
-    pub(super) refers_to: bool,
+    pub(super) referenced_values: bool,
     pub(super) holds: bool,
     pub(super) timers_removed: bool,
     pub(super) timers: bool,
@@ -24,7 +24,7 @@ pub(super) struct Parts {
     pub(super) states: bool,
 }
 
-/// The columns. Each row has the number of its append, counted from 1.
+/// Each row has the number of its append, counted from 1.
 #[derive(Default)]
 pub(super) struct Columns<'a> {
     run: Vec<&'a str>,
@@ -36,7 +36,7 @@ pub(super) struct Columns<'a> {
     created_driver: Vec<Option<&'a str>>,
     changed: Runs<'a>,
     values: (Vec<i64>, Vec<&'a [u8]>, Vec<&'a [u8]>),
-    refers_to: (Vec<i64>, Vec<&'a [u8]>),
+    referenced_values: (Vec<i64>, Vec<&'a [u8]>),
     holds: Holds<'a>,
     timers_removed: (Vec<i64>, Vec<&'a str>),
     timers: Timers<'a>,
@@ -88,7 +88,6 @@ struct Outbox<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// The columns of a batch.
     pub(super) fn of(batch: &[&'a Append]) -> Self {
         let mut columns = Self::default();
         for (number, append) in (1..).zip(batch) {
@@ -116,12 +115,12 @@ impl<'a> Columns<'a> {
             self.values.1.push(&digest.0);
             self.values.2.push(bytes);
         }
-        for Digest(digest) in &append.index.refers_to {
-            self.refers_to.0.push(number);
-            self.refers_to.1.push(digest);
+        for Digest(digest) in &append.index.referenced_values {
+            self.referenced_values.0.push(number);
+            self.referenced_values.1.push(digest);
         }
         self.holds.add(number, &append.index.holds);
-        // One statement cannot change a row twice: what would be removed and brought anew is only brought.
+        // One statement cannot change a row twice, so a timer that is both removed and set is only set.
         let timers: BTreeMap<&str, &TimerRow> = append.index.timers.iter().map(|row| (row.timer.as_str(), row)).collect();
         let gone: BTreeSet<&str> = append.index.timers_removed.iter().map(|timer| timer.as_str()).collect();
         for timer in gone.into_iter().filter(|timer| !timers.contains_key(timer)) {
@@ -154,7 +153,7 @@ impl<'a> Columns<'a> {
             created: !self.created.number.is_empty(),
             changed: !self.changed.number.is_empty(),
             values: !self.values.0.is_empty(),
-            refers_to: !self.refers_to.0.is_empty(),
+            referenced_values: !self.referenced_values.0.is_empty(),
             holds: !self.holds.number.is_empty(),
             timers_removed: !self.timers_removed.0.is_empty(),
             timers: !self.timers.number.is_empty(),
@@ -182,8 +181,8 @@ impl<'a> Columns<'a> {
             let (number, digest, bytes) = &self.values;
             all.extend([number as &(dyn ToSql + Sync), digest, bytes]);
         }
-        if parts.refers_to {
-            all.extend([&self.refers_to.0 as &(dyn ToSql + Sync), &self.refers_to.1]);
+        if parts.referenced_values {
+            all.extend([&self.referenced_values.0 as &(dyn ToSql + Sync), &self.referenced_values.1]);
         }
         if parts.holds {
             let Holds { number, position, hold, kind, state, revision, since, shown } = &self.holds;
@@ -227,7 +226,7 @@ impl<'a> Runs<'a> {
 }
 
 impl<'a> Holds<'a> {
-    /// Where a hold comes twice, it keeps the place of the first and the content of the last.
+    /// A hold that appears twice keeps the position of the first and the content of the last.
     fn add(&mut self, number: i64, rows: &'a [HoldRow]) {
         let last: BTreeMap<&str, &HoldRow> = rows.iter().map(|row| (row.hold.as_str(), row)).collect();
         let mut seen = BTreeSet::new();
@@ -248,7 +247,7 @@ impl<'a> Holds<'a> {
     }
 }
 
-/// A count as PostgreSQL keeps it; no history and no epoch comes near the end of it.
+/// A count as PostgreSQL stores it; no version or epoch comes near the limit.
 pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

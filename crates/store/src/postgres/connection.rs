@@ -1,4 +1,4 @@
-//! A connection that is made when it is needed, and made again after it was lost.
+//! A connection that is opened on demand and reopened after it was lost.
 
 use super::address::Address;
 use super::changes::Changes;
@@ -12,22 +12,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Row, Statement};
 
-/// What every session begins with. Durability is not left to the settings of a server; nor is what a statement sees.
+/// Initial settings of every session, so that durability and isolation do not depend on the server's configuration.
 const BEGIN: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED; SET jit = off; \
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';";
 
-/// One connection, with the statements that were prepared on it.
+/// One connection with its prepared statements.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) client: Client,
     prepared: Mutex<HashMap<String, Statement>>,
-    /// Those that append, whose text takes longer to make than it takes to find them here.
+    /// Append statements, cached by their parts because building their text takes longer than the lookup.
     appending: Mutex<HashMap<Parts, Statement>>,
     last: Mutex<Option<LastCommit>>,
 }
 
 impl Session {
-    /// A statement, prepared when it is used first.
+    /// A statement, prepared on first use.
     pub(super) async fn prepare(&self, text: &str) -> Result<Statement, Error> {
         if let Some(statement) = self.prepared().get(text) {
             return Ok(statement.clone());
@@ -37,7 +37,7 @@ impl Session {
         Ok(statement)
     }
 
-    /// The statement that appends batches of these parts.
+    /// The statement that appends batches with these parts.
     pub(super) async fn prepare_append(&self, parts: Parts, text: impl FnOnce() -> String) -> Result<Statement, Error> {
         if let Some(statement) = self.appending().get(&parts) {
             return Ok(statement.clone());
@@ -51,7 +51,7 @@ impl Session {
         self.appending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it committed last, if that was a lone step.
+    /// The last commit on this session, if it was a single append.
     pub(super) fn last(&self) -> MutexGuard<'_, Option<LastCommit>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,14 +66,14 @@ impl Session {
     }
 }
 
-/// A way to the database that outlives its connections.
+/// A connection to the database that survives the loss of a session.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) address: Address,
-    /// What the sessions of this link begin with beside the rest.
+    /// Additional initial settings of its sessions.
     settings: &'static str,
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
-    /// Told of every notification that arrives.
+    /// Receives every notification that arrives.
     changes: Option<Arc<Changes>>,
 }
 
@@ -82,12 +82,12 @@ impl Connection {
         Self { address, settings, session: tokio::sync::Mutex::default(), changes: None }
     }
 
-    /// The same, where notifications are heard.
+    /// Forwards notifications to `changes`.
     pub(super) fn hearing(self, changes: Arc<Changes>) -> Self {
         Self { changes: Some(changes), ..self }
     }
 
-    /// The present session, or a new one where it is lost.
+    /// The current session, or a new one if it was lost.
     pub(super) async fn session(&self) -> Result<Arc<Session>, StoreError> {
         let mut present = self.session.lock().await;
         if let Some(session) = present.as_ref().filter(|session| !session.client.is_closed()) {
@@ -120,13 +120,13 @@ impl Connection {
                 }
             }
         });
-        let begun = client.batch_execute(&format!("{BEGIN}{}", self.settings)).await;
-        begun.map_err(|error| explain(&error, &self.address))?;
+        let started = client.batch_execute(&format!("{BEGIN}{}", self.settings)).await;
+        started.map_err(|error| explain(&error, &self.address))?;
         tracing::debug!(database = self.address.name, "connected");
         Ok(Session { client, prepared: Mutex::default(), appending: Mutex::default(), last: Mutex::default() })
     }
 
-    /// Reads; once more on a new connection if the one that was there turns out to be lost.
+    /// Executes a read, retrying once on a new session if the current one turns out to be lost.
     pub(super) async fn read(&self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         let session = self.session().await?;
         match session.query(text, parameters).await {
@@ -140,7 +140,7 @@ impl Connection {
         }
     }
 
-    /// Lets a session go that turned out to be lost, also where its end is not known yet.
+    /// Discards a session that turned out to be lost, even if its end is not known yet.
     pub(super) async fn lose(&self, lost: &Arc<Session>) {
         let mut present = self.session.lock().await;
         if present.as_ref().is_some_and(|session| Arc::ptr_eq(session, lost)) {
@@ -148,7 +148,6 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up.
     pub(super) async fn close(&self) {
         *self.session.lock().await = None;
     }

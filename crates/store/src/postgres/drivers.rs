@@ -1,12 +1,12 @@
 //! Drivers: which processes drive runs, and which of them are alive.
 //!
-//! A driver is alive until its lease expires, by the clock of the database; one heartbeat for all its runs renews the lease. By the
-//! clock of its own process it ends earlier ([`Lease`]): from then on nothing is started. A heartbeat that
-//! comes too late has lost nothing yet: only a claim by another takes a run from it, and raises the epoch that its appends carry.
+//! A driver is alive until its lease expires by the clock of the database; one heartbeat for all its runs renews the lease.
+//! By the clock of its own process the lease ends earlier ([`Lease`]), and from then on nothing is started. A late heartbeat
+//! has lost nothing yet: only a claim by another process takes a run away, and raises the epoch that appends must carry.
 //!
-//! Whoever is on the same machine need not wait: it looks whether the process is there. The same machine is one that began at the same
-//! moment and that the server sees at the same address, because the copies of a virtual machine began at the same moment, too. Even if this
-//! were wrong, the epoch keeps the history of a run in one hand.
+//! A process on the same machine need not wait for the lease: it checks whether the driver's process exists. Two processes
+//! are on the same machine if they have the same boot id and the server sees them at the same address, because copies of a
+//! virtual machine share their boot id. Even if this check were wrong, the epoch would protect the history of a run.
 
 use super::append;
 use super::columns::signed;
@@ -29,32 +29,28 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-/// How long a driver is believed to be alive after its last heartbeat.
+/// How long a driver counts as alive after its last heartbeat.
 const LEASE_LENGTH: Duration = Duration::from_secs(15);
-/// How often a heartbeat is sent.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
 /// How long a heartbeat may take before it is sent again on another connection.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How soon a heartbeat that failed is sent again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The columns that tell who a driver is.
+/// The columns of a [`DriverInfo`].
 const INFO: &str = "d.driver, d.pid, d.host, (extract(epoch FROM d.since) * 1000)::int8, \
     (extract(epoch FROM d.expires_at) * 1000)::int8";
-/// The name of a driver's process, where it may be on this machine: for [`process::has_ended`].
+/// The identity of a driver's process if it may be on this machine, for [`process::has_ended`].
 pub(super) const PROCESS: &str = "CASE WHEN d.address IS NOT DISTINCT FROM inet_client_addr() THEN d.process END";
 
-/// What became of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Claimed {
     Epoch(u64),
     DrivenBy(DriverInfo),
-    /// The process that drove it has ended: to be claimed again once its lease has ended, too.
+    /// The process that drove it has ended: end its lease, then claim the run again.
     Left(DriverId),
     NoRun,
 }
 
-/// The drivers of a store, seen from one process.
 #[derive(Debug)]
 pub(super) struct Drivers {
     own: DriverId,
@@ -62,13 +58,12 @@ pub(super) struct Drivers {
     held: Arc<HeldClaims>,
     since: Timestamp,
     alive: OnceCell<()>,
-    /// The lease ends with this process: then no heartbeat follows any more.
+    /// Set to false when the store closes, after which no heartbeat is sent.
     heartbeat_running: Mutex<bool>,
 }
 
-/// A heartbeat failed; the next one comes soon.
 fn not_renewed(error: &dyn std::fmt::Display) -> bool {
-    tracing::warn!(%error, "the lease could not be renewed; it is tried again");
+    tracing::warn!(%error, "cannot renew the lease; retrying");
     false
 }
 
@@ -82,37 +77,34 @@ impl Drivers {
         Self { own, lease, held: Arc::default(), since, alive: OnceCell::new(), heartbeat_running: Mutex::new(true) }
     }
 
-    /// How long this process may rely on what it claimed.
     pub(super) fn lease(&self) -> &Lease {
         &self.lease
     }
 
-    /// The claims that this process holds.
     pub(super) fn held(&self) -> &Arc<HeldClaims> {
         &self.held
     }
 
-    /// Who this process is, to those in it that cannot claim a run because another driver in it holds the claim.
+    /// Describes this process, for callers in it that cannot claim a run because another driver in it holds the claim.
     pub(super) fn own_info(&self) -> DriverInfo {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         DriverInfo { driver: self.own.clone(), pid: std::process::id(), host, since: self.since, until: None }
     }
 
-    /// This process's driver id.
     pub(super) fn own(&self) -> &DriverId {
         &self.own
     }
 
-    /// Makes this process's driver known as alive, before the first run is claimed for it, and keeps it so.
+    /// Registers this process's driver as alive before it claims its first run, and starts its heartbeat.
     pub(super) async fn register(self: &Arc<Self>, connection: &Arc<Connection>) -> Result<(), StoreError> {
         let begin = || async {
             let session = connection.session().await?;
             self.heartbeat(&session).await.map_err(|error| explain(&error, &connection.address))?;
             tokio::spawn(self.clone().keep_alive(connection.clone()));
-            // What those left behind who ended without a word is of no use to anybody after a day.
+            // Rows of processes that ended without cleaning up are useless after a day.
             let old = "DELETE FROM lockgate.drivers WHERE expires_at < clock_timestamp() - interval '1 day'";
             if let Err(error) = session.query(old, &[]).await {
-                tracing::debug!(%error, "expired leases stay in the table");
+                tracing::debug!(%error, "cannot remove expired leases");
             }
             Ok(())
         };
@@ -131,7 +123,7 @@ impl Drivers {
         }
     }
 
-    /// Sends a heartbeat; a connection on which it does not arrive in time is given up.
+    /// Sends a heartbeat; if it does not arrive in time, the connection is discarded.
     async fn heartbeat_once(&self, connection: &Connection) -> bool {
         let session = match tokio::time::timeout(HEARTBEAT_TIMEOUT, connection.session()).await {
             Ok(Ok(session)) => session,
@@ -146,7 +138,7 @@ impl Drivers {
             Ok(Err(error)) => not_renewed(&error),
             Err(late) => {
                 if tokio::time::timeout(HEARTBEAT_TIMEOUT, connection.lose(&session)).await.is_err() {
-                    tracing::debug!("the lost connection is still in use");
+                    tracing::debug!("another task still uses the lost connection");
                 }
                 not_renewed(&late)
             }
@@ -173,17 +165,17 @@ impl Drivers {
         {
             match end_lease(&session, &self.own).await {
                 Ok(_) => tracing::debug!("lease ended"),
-                Err(error) => tracing::debug!(%error, "the lease could not be ended; it expires"),
+                Err(error) => tracing::debug!(%error, "cannot end the lease; it will expire"),
             }
         }
     }
 
-    /// Claims a run. The lock comes in a statement of its own: the next one then sees who drives the run now, and whether that one lives.
+    /// Claims a run. The lock is a separate statement, so that the next one sees the current driver and its lease.
     pub(super) async fn claim(&self, session: &Session, run: &RunId) -> Result<Claimed, Error> {
         let lock = session.prepare("SELECT 1 FROM lockgate.runs WHERE run = $1 FOR NO KEY UPDATE").await?;
         let claim = session.prepare(&claim_statement()).await?;
         let (client, run, own) = (&session.client, run.as_str(), self.own.as_str());
-        // All is sent at once: no lock is held while this process does something else.
+        // All statements are pipelined, so no lock is held while this process does something else.
         let (lock_with, claim_with): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 2]) = ([&run], [&run, &own]);
         let (begun, locked, claimed, ended) = futures::join!(
             client.batch_execute("BEGIN"),
@@ -198,8 +190,8 @@ impl Drivers {
         read_claim(&claimed)
     }
 
-    /// Claims a run and appends a commit to it, both or neither. All is sent in one go: a check at the end fails, and with it the transaction, where
-    /// the claim or the commit was not taken.
+    /// Claims a run and appends a commit to it, both or neither. All statements are pipelined; a final check fails the
+    /// transaction if the claim or the commit was rejected.
     pub(super) async fn claim_with(&self, session: &Session, append: &Append) -> Result<(Claimed, bool), Error> {
         let batch = [append];
         let lock = session.prepare("SELECT 1 FROM lockgate.runs WHERE run = $1 FOR NO KEY UPDATE").await?;
@@ -231,14 +223,14 @@ impl Drivers {
         Ok((read_claim(&claimed)?, both))
     }
 
-    /// Claims the first of these runs that want a driver and that no other live process drives, at most so many. One that another process is about to
-    /// claim is passed over.
+    /// Claims the first of these runs that want a driver and have no other live driver, up to `limit`. A run that another
+    /// process is about to claim is skipped.
     pub(super) async fn claim_any(&self, session: &Session, runs: &[&str], limit: usize) -> Result<Vec<(RunId, u64)>, Error> {
         let rows = session.query(CLAIM_ANY, &[&runs, &self.own.as_str(), &DRIVE_TIMER, &row_limit(limit)]).await?;
         rows.iter().map(|row| Ok((RunId(row.try_get(0)?), row.try_get::<_, i64>(1)?.cast_unsigned()))).collect()
     }
 
-    /// Ends the leases of those drivers of these runs whose processes have ended on this machine. Gives whether there were any.
+    /// Ends the leases of drivers of these runs whose processes have ended on this machine. Returns whether there were any.
     pub(super) async fn end_left(&self, session: &Session, runs: &[&str]) -> Result<bool, Error> {
         let text = format!(
             "SELECT DISTINCT d.driver, {PROCESS} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
@@ -254,15 +246,15 @@ impl Drivers {
         Ok(any)
     }
 
-    /// Gives a claim up if it is still the run's; gives whether it was. It need not be durable before others see it: a claim that comes back after the
-    /// server failed is still that of this process, which may drive the run again.
+    /// Releases a claim if it is still current; returns whether it was. It need not be durable before others see it: if it
+    /// reappears after a server crash, it still belongs to this process, which may drive the run again.
     pub(super) async fn release(&self, session: &Session, run: &RunId, epoch: u64) -> Result<bool, Error> {
         let released = session.query(RELEASE, &[&run.as_str(), &self.own.as_str(), &signed(epoch)]).await?;
         Ok(!released.is_empty())
     }
 
-    /// Runs in the background that could continue and that no live process drives, this one included. Which processes live is read first, since
-    /// only this process can know which of those on its machine have ended; then the database need not list more runs than are asked for.
+    /// Background runs that can continue and have no live driver, not even this process. Live drivers are read first, because
+    /// only this process can check those on its machine; then the database need not list more runs than requested.
     pub(super) async fn undriven(&self, connection: &Connection, limit: usize) -> Result<Vec<RunId>, StoreError> {
         let others = Self::all_alive(connection).await?.into_iter().filter(|driver| *driver != self.own);
         let others: Vec<String> = others.map(|driver| driver.to_string()).collect();
@@ -273,7 +265,6 @@ impl Drivers {
         connection.list(text, &[&DRIVE_TIMER, &others, &held, &row_limit(limit)], |row| Ok(RunId(row.get(0)?))).await
     }
 
-    /// Who drives the run, if that process is alive.
     pub(super) async fn of_run(connection: &Connection, run: &RunId) -> Result<Option<DriverInfo>, StoreError> {
         let text = format!(
             "SELECT {INFO}, {PROCESS} FROM lockgate.runs r JOIN lockgate.drivers d ON d.driver = r.driver \
@@ -288,7 +279,7 @@ impl Drivers {
         info.map_err(|error: Error| corrupt(&connection.address, &error.to_string()))
     }
 
-    /// All drivers that are alive, as far as this process can know.
+    /// All live drivers, as far as this process can tell.
     pub(super) async fn all_alive(connection: &Connection) -> Result<BTreeSet<DriverId>, StoreError> {
         let text = format!("SELECT d.driver, {PROCESS} FROM lockgate.drivers d WHERE d.expires_at > clock_timestamp()");
         let rows = connection.read(&text, &[]).await?;
@@ -301,7 +292,6 @@ impl Drivers {
     }
 }
 
-/// Ends the lease of a driver that drives no more.
 pub(super) async fn end_lease(session: &Session, driver: &DriverId) -> Result<(), Error> {
     session.query("DELETE FROM lockgate.drivers WHERE driver = $1", &[&driver.as_str()]).await.map(|_| ())
 }
@@ -318,13 +308,13 @@ fn read_claim(claimed: &[Row]) -> Result<Claimed, Error> {
     }
 }
 
-/// Fails where the run is not claimed or the commit is not its.
+/// Fails with a division by zero if the run is not claimed or does not have the commit.
 const CHECK_BOTH: &str = "SELECT 1 / count(*) FROM lockgate.runs r JOIN lockgate.commits c ON c.run_key = r.key \
     WHERE r.run = $1 AND r.driver = $2 AND c.version = $3 AND c.hash = $4";
 
-/// Locks the first runs that are free and that no one else has locked, and claims them. A run that was claimed after the statement started has another
-/// epoch when it is locked, and is passed over: its driver may be one that the statement does not see yet. A run that has ended or waits since then has
-/// lost its timer, which is locked for that reason, too.
+/// Locks the first free runs that no other transaction has locked, and claims them. A run that was claimed after the
+/// statement started has a different epoch when it is locked and is skipped, because the statement may not see its driver
+/// yet. A run that has since ended or started to wait has lost its timer, which is locked for that reason.
 const CLAIM_ANY: &str = "WITH free AS ( \
     SELECT r.key, w.number FROM unnest($1::text[]) WITH ORDINALITY AS w(run, number) JOIN lockgate.runs r ON r.run = w.run \
     JOIN lockgate.runs seen ON seen.key = r.key AND seen.epoch = r.epoch \

@@ -1,4 +1,4 @@
-//! Reading lists: runs, holds and timers.
+//! Lists of runs, holds and timers.
 
 use super::connection::Connection;
 use super::drivers::PROCESS;
@@ -21,7 +21,7 @@ pub(super) async fn runs(connection: &Connection, filter: &RunFilter, page: Page
     let RunFilter { statuses, workflow, feature, changed_before } = filter;
     let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
     let limit = row_limit(page.limit);
-    let statuses: Vec<&str> = statuses.iter().map(|status| status.word()).collect();
+    let statuses: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
     let changed_before = changed_before.map(Timestamp::as_millis);
     let mut which = "r.key < $1".to_owned();
     let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&before];
@@ -59,7 +59,7 @@ async fn list_runs(
         "SELECT {RUN_COLUMNS}, d.driver, {PROCESS} FROM lockgate.runs r \
          LEFT JOIN lockgate.drivers d ON d.driver = r.driver AND d.expires_at > clock_timestamp() WHERE {which}"
     );
-    // A driver may have many runs, and is looked at once.
+    // A driver may have many runs, but is checked only once.
     let mut ended: HashMap<String, bool> = HashMap::new();
     let listed = move |row: Cells<'_>| {
         let driven = match (row.get::<Option<String>>(10)?, row.get::<Option<&str>>(11)?) {
@@ -153,22 +153,21 @@ pub(super) async fn timers(connection: &Connection, due_before: Timestamp, limit
     connection.list(text, &[&due_before.as_millis(), &row_limit(limit)], timer).await
 }
 
-/// Reads a revision.
 pub(super) fn revision(number: i64) -> Result<u32, RowError> {
     u32::try_from(number).map_err(|_| RowError::NotARevision(number))
 }
 
-/// A run's number and a number within the run, as one.
+/// A run's key and a number within the run, combined.
 pub(super) fn key_of_parts(run_key: i64, number: i64) -> i64 {
     run_key << 32 | number
 }
 
-/// What [`key_of_parts`] was made of.
+/// The inverse of [`key_of_parts`].
 pub(super) fn parts_of_key(key: i64) -> (i64, i64) {
     (key >> 32, key & i64::from(u32::MAX))
 }
 
-/// What comes after every text that begins so.
+/// An upper bound for all strings with this prefix.
 fn past(prefix: &str) -> String {
     format!("{prefix}\u{10ffff}")
 }

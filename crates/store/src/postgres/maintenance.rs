@@ -1,4 +1,4 @@
-//! Upkeep while others go on: a copy of all runs as of one moment, and the end of values that nobody refers to.
+//! Maintenance without blocking other processes: backups, and removing unreferenced values.
 
 use super::address::Address;
 use super::connection::Connection;
@@ -12,16 +12,16 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::hash_chain::SealedCommit;
 use std::path::Path;
 
-/// After this a session sees the database as it is at its next statement, for as long as it lasts.
+/// From the next statement on, the session reads from one consistent snapshot.
 const REPEATABLE_READ: &str = "BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-/// Names what a session sees.
+/// Identifies the snapshot of a session.
 const SNAPSHOT: &str = "SELECT pg_current_snapshot()::text";
 
 const UNREFERENCED: &str =
     "FROM lockgate.stored_values s WHERE NOT EXISTS (SELECT 1 FROM lockgate.value_refs v WHERE v.digest = s.digest)";
 
-/// All reads of this link are of one moment.
+/// All reads on this connection see the same snapshot.
 struct SnapshotReader(Connection);
 
 impl ReadSnapshot for SnapshotReader {
@@ -44,10 +44,10 @@ pub(super) async fn back_up(address: &Address, file: &Path) -> Result<(), StoreE
     begun.map_err(|error| explain(&error, address))?;
     let before = snapshot(&still.0).await?;
     copy_runs(&still, file).await?;
-    // A lost connection is made again unseen, and sees a later moment.
+    // A lost connection is reopened silently and would see a later snapshot.
     if snapshot(&still.0).await? != before {
         crate::cleanup::remove_file(file);
-        return Err(StoreError::Io("the connection was lost while the backup was made; do it again".to_owned()));
+        return Err(StoreError::Io("the connection was lost during the backup; try again".to_owned()));
     }
     Ok(())
 }
@@ -62,7 +62,8 @@ pub(super) async fn unreferenced(connection: &Connection) -> Result<Unreferenced
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
-/// An append that finds its value stored does not store it again, so while values go, nobody may be between that look and the reference.
+/// An append does not store a value that already exists. While values are removed, no append may be between that check and
+/// its reference.
 pub(super) async fn remove_unreferenced(address: &Address) -> Result<Unreferenced, StoreError> {
     let connection = Connection::new(address.clone(), "");
     let session = connection.session().await?;

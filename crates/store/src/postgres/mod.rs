@@ -1,22 +1,23 @@
-//! The store in a PostgreSQL database, for many machines: all tables in one schema, one lease for each process that drives runs.
+//! The store in a PostgreSQL database, for many machines: all tables in one schema, one lease per driver process.
 //!
-//! A store has a thread of its own, on which its connections live: heartbeats go on whatever the caller's threads do, and the lease of
-//! a driver ends with its store. Only commits take a shorter way where they can (`writers`). Statements are sent whole: no transaction waits for this process, and no lock outlives a round trip.
+//! A store has its own thread for its connections: heartbeats continue whatever the caller's threads do, and a driver's lease
+//! ends with its store. Only commits can take a shorter path (`writers`). Statements are pipelined: no transaction waits for
+//! this process, and no lock outlives a round trip.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `address`, `tls`, `connection` | where the database is, and connections to it, encrypted, that are made anew when they are lost |
-//! | `schema` | the tables, and the steps between their formats |
-//! | `writer` | takes what waits, and makes one transaction of it |
-//! | `writers` | a writer beside the caller, and one on the store's own thread |
-//! | `append`, `columns` | the statement that takes a batch of appends |
-//! | `single_append` | those for a lone append that brings only its commit |
-//! | `reader`, `lists`, `scan` | read histories, lists, and everything |
-//! | `outbox` | notices that wait to be delivered |
-//! | `maintenance` | copies of all runs; the end of values that nobody refers to |
-//! | `drivers`, `process` | who drives, and who is alive |
-//! | `changes` | who waits for others' commits is told of them |
-//! | `errors` | what PostgreSQL and the network say, in the words of the store |
+//! | `address`, `tls`, `connection` | the database address, and encrypted connections that are reopened after a loss |
+//! | `schema` | the tables and their migrations |
+//! | `writer` | collects waiting requests and commits them in one transaction |
+//! | `writers` | a writer on the caller's runtime, and one on the store's thread |
+//! | `append`, `columns` | the statement that appends a batch |
+//! | `single_append` | the statements for one append with nothing but its commit |
+//! | `reader`, `lists`, `scan` | read histories, lists and everything |
+//! | `outbox` | notices to be delivered |
+//! | `maintenance` | backups; removing unreferenced values |
+//! | `drivers`, `process` | which processes drive runs, and which of them are alive |
+//! | `changes` | notifies waiters of changes by other processes |
+//! | `errors` | translates errors of PostgreSQL and the network |
 
 mod address;
 mod append;
@@ -62,17 +63,16 @@ use thread::Thread;
 use writer::Writer;
 use writers::{CallerRuntime, Writers};
 
-/// One process's hold on a store in a PostgreSQL database.
+/// One process's handle on a store in a PostgreSQL database.
 #[derive(Debug)]
 pub struct PostgresStore {
     thread: Thread,
     parts: Arc<StoreParts>,
 }
 
-/// What a store is made of.
 #[derive(Debug)]
 struct StoreParts {
-    /// Reads, sends heartbeats, and listens.
+    /// Reads, sends heartbeats and listens for notifications.
     connection: Arc<Connection>,
     writers: Writers,
     drivers: Arc<Drivers>,
@@ -80,7 +80,7 @@ struct StoreParts {
 }
 
 impl StoreParts {
-    /// Connects, makes the tables where they are missing, and begins what goes on for as long as the store is open.
+    /// Connects, creates missing tables, and starts the background tasks of the store.
     async fn open(address: Address, opener: Option<CallerRuntime>) -> Result<Arc<Self>, StoreError> {
         let drivers = Arc::new(Drivers::new());
         let changes = Arc::new(Changes::new(drivers.own().clone()));
@@ -95,7 +95,7 @@ impl StoreParts {
         Ok(Arc::new(Self { connection, writers, drivers, changes }))
     }
 
-    /// Ends what others see of this process.
+    /// Flushes notifications and ends the lease.
     async fn close(&self) {
         self.changes.notify_others(&self.connection).await;
         self.drivers.end(&self.connection).await;
@@ -105,7 +105,7 @@ impl StoreParts {
 }
 
 impl PostgresStore {
-    /// Connects to the database at this address (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`), and makes the tables where they are missing.
+    /// Connects to the database at this address (`postgresql://USER:PASSWORD@HOST:PORT/DATABASE`), creating missing tables.
     pub fn connect(url: &str) -> Result<Self, StoreError> {
         let address = Address::new(url)?;
         let (thread, parts) =
@@ -113,7 +113,7 @@ impl PostgresStore {
         Ok(Self { thread, parts })
     }
 
-    /// Does something with the parts of the store on its own thread.
+    /// Runs a task on the store's thread.
     fn ask<T, W>(&self, work: impl FnOnce(Arc<StoreParts>) -> W + Send + 'static) -> Future<'_, Result<T, StoreError>>
     where
         T: Send + 'static,
@@ -271,7 +271,7 @@ impl Store for PostgresStore {
         self.ask(move |parts| async move { scan::orphans(&parts.connection).await })
     }
 
-    /// The files of a PostgreSQL database are its server's to check.
+    /// Checking the files of a PostgreSQL database is up to its server.
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }

@@ -1,7 +1,7 @@
-//! The outbox: notices that are to be delivered, who delivers them, and what became of it.
+//! The outbox: notices to be delivered, who delivers them, and the outcome.
 //!
-//! Each change is one statement, which does no harm when it is sent twice. A claim compares who had claimed the notice when it was listed; whether that
-//! process was alive was found out then.
+//! Each change is one idempotent statement. A claim compares the driver that had claimed the notice when it was listed;
+//! whether that process was alive was checked then.
 
 use super::columns::signed;
 use super::connection::Connection;
@@ -16,7 +16,7 @@ use lockgate_engine::run::outbox::NoticeId;
 use lockgate_engine::time::Timestamp;
 use tokio_postgres::types::ToSql;
 
-/// Which notice, as a condition whose parameters are the first three.
+/// The condition that selects a notice; its parameters are the first three.
 const WHICH: &str = "o.run_key = (SELECT key FROM lockgate.runs WHERE run = $1) AND o.seq = $2 AND o.channel = $3";
 
 pub(super) async fn list(
@@ -59,7 +59,7 @@ fn entry(row: Cells<'_>) -> Result<OutboxEntry, RowError> {
     })
 }
 
-/// Claims a notice if it is still as it was listed.
+/// Claims a notice if it is unchanged since it was listed.
 pub(super) async fn claim(connection: &Connection, own: &DriverId, listed: &OutboxEntry) -> Result<bool, StoreError> {
     let text = format!(
         "UPDATE lockgate.outbox o SET driver = $4 WHERE {WHICH} AND o.driver IS NOT DISTINCT FROM $5 AND o.due = $6 RETURNING 1::int8"
@@ -68,7 +68,6 @@ pub(super) async fn claim(connection: &Connection, own: &DriverId, listed: &Outb
     change(connection, &text, &listed.row, &[&own.as_str(), &seen, &due]).await
 }
 
-/// Ends the claim on a notice.
 pub(super) async fn settle(
     connection: &Connection,
     own: &DriverId,

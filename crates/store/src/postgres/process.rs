@@ -1,16 +1,16 @@
-//! Which process a driver is, told so that another one on the same machine can know that it has ended.
+//! Identifies a driver's process, so that another process on the same machine can tell that it has ended.
 //!
-//! The name of a process holds when the machine began, which processes it sees, its number, and when it began: nobody else ever has the
-//! same. Only who sees the same processes says anything about it; whoever cannot tell says that it lives.
+//! The identity consists of the boot id, the pid namespace, the pid and the start time, and is never reused. Only a process
+//! in the same pid namespace can check it; when in doubt, the process counts as alive.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
 use std::fs;
 use std::path::Path;
 
-/// The name of this process; none where processes cannot be told apart so.
+/// The identity of this process; `None` on systems without this information.
 pub(super) fn own() -> Option<String> {
-    // In a container `/proc` may show other processes than those that signals reach.
+    // In a container, `/proc` may show a different pid namespace than the one that signals reach.
     let pid = getpid().as_raw_nonzero().get();
     if fs::read_link("/proc/self").ok()? != Path::new(&pid.to_string()) {
         return None;
@@ -18,7 +18,7 @@ pub(super) fn own() -> Option<String> {
     Some(format!("{} {pid} {}", host_identity()?, ProcessStat::at(pid)?.began))
 }
 
-/// Whether it is certain that the process of this name has ended.
+/// Whether the process with this identity has certainly ended.
 pub(super) fn has_ended(name: &str) -> bool {
     let Some(own) = own() else { return false };
     let parts = |name: &str| {
@@ -33,33 +33,32 @@ pub(super) fn has_ended(name: &str) -> bool {
     let Some(process) = Pid::from_raw(pid) else { return false };
     match test_kill_process(process) {
         Err(Errno::SRCH) => true,
-        // What is there may be another one by now; what may not be looked at is taken for the one that was meant.
+        // The pid may have been reused; a process that cannot be inspected counts as the same one.
         Ok(()) | Err(_) => ProcessStat::at(pid).is_some_and(|look| look.began != began || look.ended),
     }
 }
 
-/// Which machine since when, and which of its processes are seen.
+/// The boot id and the pid namespace.
 fn host_identity() -> Option<String> {
     let began = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let seen = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", began.trim(), seen.display()))
 }
 
-/// What the table of processes says of one.
 struct ProcessStat {
-    /// When it began, in ticks since the machine did.
+    /// Start time in ticks since boot.
     began: String,
-    /// Only its parent has not taken note of its end yet.
+    /// A zombie: its parent has not reaped it yet.
     ended: bool,
 }
 
 impl ProcessStat {
     fn at(pid: i32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is a name in brackets that may hold anything.
+        // The second field is a name in parentheses that may contain anything.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
         let threads: u64 = fields.get(17)?.parse().ok()?;
-        // The first thread may have ended while others go on.
+        // The main thread may have ended while others keep running.
         let ended = matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1;
         Some(Self { began: (*fields.get(19)?).to_owned(), ended })
     }
@@ -106,7 +105,7 @@ mod tests {
     fn processes_on_other_hosts_are_unknown() {
         let own = own().unwrap();
         let (boot, rest) = own.split_once(' ').unwrap();
-        assert!(!has_ended(&format!("{boot} pid:[1] 999999999 1")), "a container beside this one");
+        assert!(!has_ended(&format!("{boot} pid:[1] 999999999 1")), "another container");
         assert!(!has_ended(&format!("another-boot {rest}")), "another machine");
         assert!(!has_ended("") && !has_ended("nonsense"));
     }

@@ -1,4 +1,4 @@
-//! Reading: histories and values. Each is one statement, and so sees the database as it was at one moment.
+//! Reads histories and values. Each read is one statement and therefore sees one consistent snapshot.
 
 use super::columns::signed;
 use super::connection::Connection;
@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, ToSql};
 
 impl Connection {
-    /// Reads rows, each of which must be as this store writes them.
+    /// Reads rows and checks that each is as this store writes them.
     pub(super) async fn list<T>(
         &self,
         text: &str,
@@ -27,30 +27,26 @@ impl Connection {
     }
 }
 
-/// Why a row is not as this store writes it.
+/// Why a row is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RowError {
-    /// A column is missing, or has another type.
+    /// A column is missing or has the wrong type.
     #[error(transparent)]
     Column(#[from] tokio_postgres::Error),
-    /// A count that is negative.
     #[error("{0} where a count should be")]
     NotACount(i64),
-    /// A revision that no hold can have.
     #[error("{0} where a revision should be")]
     NotARevision(i64),
-    /// A digest of another length.
     #[error("{0} bytes where a digest should be")]
     NotADigest(usize),
-    /// A number that stands for no state of a hold.
-    #[error("there is no state {0} of a hold")]
+    #[error("{0} where a hold state should be")]
     NoHoldState(i64),
-    /// The history ends before the state that was made of it.
-    #[error("the commit that the folded state of run {0} ends with is missing")]
+    /// The history ends before the materialized state.
+    #[error("the last commit in the materialized state of run {0} is missing")]
     CommitMissing(RunId),
 }
 
-/// The columns of a row, each of which must hold what was written there.
+/// The columns of a row, with checked conversions.
 #[derive(Clone, Copy)]
 pub(super) struct Cells<'a>(&'a Row);
 
@@ -69,17 +65,16 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Reads a digest.
 pub(super) fn digest(bytes: &[u8]) -> Result<Digest, RowError> {
     bytes.try_into().map(Digest).map_err(|_| RowError::NotADigest(bytes.len()))
 }
 
 pub(super) async fn load(connection: &Connection, run: &RunId) -> Result<Option<Loaded>, StoreError> {
-    let text = "WITH folded AS ( \
-           SELECT r.key, f.version, f.state FROM lockgate.runs r LEFT JOIN lockgate.folds f ON f.run_key = r.key WHERE r.run = $1 \
-         ) SELECT 0::int8, f.version, b.hash, f.state FROM folded f \
+    let text = "WITH materialized AS ( \
+           SELECT r.key, f.version, f.state FROM lockgate.runs r LEFT JOIN lockgate.materialized_states f ON f.run_key = r.key WHERE r.run = $1 \
+         ) SELECT 0::int8, f.version, b.hash, f.state FROM materialized f \
            LEFT JOIN lockgate.commits b ON b.run_key = f.key AND b.version = f.version \
-         UNION ALL SELECT 1, c.version, c.hash, c.payload FROM folded f \
+         UNION ALL SELECT 1, c.version, c.hash, c.payload FROM materialized f \
            JOIN lockgate.commits c ON c.run_key = f.key AND c.version > coalesce(f.version, 0) ORDER BY 1, 2";
     let rows = connection.read(text, &[&run.as_str()]).await?;
     let Some((first, rest)) = rows.split_first() else { return Ok(None) };
@@ -123,14 +118,13 @@ pub(super) async fn values(connection: &Connection, digests: &[Digest]) -> Resul
     let found = connection.list(text, &[&wanted], |row| Ok((row.digest(0)?, row.get::<Vec<u8>>(1)?))).await?;
     for (digest, bytes) in &found {
         if Digest::of(bytes) != *digest {
-            return Err(corrupt(&connection.address, &format!("the stored value {digest} is not what was written")));
+            return Err(corrupt(&connection.address, &format!("the stored value {digest} does not match its digest")));
         }
     }
     let value = |wanted| found.iter().find(|(digest, _)| digest == wanted).map(|(_, bytes)| bytes.clone());
     Ok(digests.iter().map(value).collect())
 }
 
-/// Reads the state of a hold.
 pub(super) fn hold_state(number: i64) -> Result<HoldState, RowError> {
     column_codes::hold_state(number).ok_or(RowError::NoHoldState(number))
 }

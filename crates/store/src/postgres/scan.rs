@@ -1,4 +1,4 @@
-//! Reading everything, for verification.
+//! Full scans for verification.
 
 use super::connection::Connection;
 use super::lists::{RUN_COLUMNS, key_of_parts, parts_of_key, revision, run_row};
@@ -12,8 +12,8 @@ use lockgate_engine::run::index::{HoldRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use tokio_postgres::types::ToSql;
 
-/// What belongs to a run comes as one array for each column.
-const BESIDE: &str = "LEFT JOIN lockgate.folds f ON f.run_key = r.key \
+/// Aggregates the rows of a run into one array per column.
+const RUN_ROWS: &str = "LEFT JOIN lockgate.materialized_states f ON f.run_key = r.key \
     CROSS JOIN LATERAL (SELECT coalesce(array_agg(hold ORDER BY number), '{}') AS hold, array_agg(kind ORDER BY number) AS kind, \
       array_agg(state ORDER BY number) AS state, array_agg(revision ORDER BY number) AS revision, \
       array_agg(since ORDER BY number) AS since, array_agg(shown ORDER BY number) AS shown \
@@ -40,7 +40,7 @@ async fn stored_runs(
 ) -> Result<Vec<StoredRun>, StoreError> {
     let text = format!(
         "SELECT {RUN_COLUMNS}, r.driver, r.epoch, f.version, f.state, h.hold, h.kind, h.state, h.revision, h.since, h.shown, \
-         t.timer, t.due, t.kind, t.target, v.digest FROM lockgate.runs r {BESIDE} WHERE {which}"
+         t.timer, t.due, t.kind, t.target, v.digest FROM lockgate.runs r {RUN_ROWS} WHERE {which}"
     );
     connection.list(&text, parameters, stored).await
 }
@@ -59,7 +59,7 @@ fn stored(row: Cells<'_>) -> Result<StoredRun, RowError> {
         materialized,
         holds: holds(row, &own.run)?,
         timers: timers(row, &own.run)?,
-        refers_to: digests.into_iter().map(digest).collect::<Result<_, _>>()?,
+        referenced_values: digests.into_iter().map(digest).collect::<Result<_, _>>()?,
         row: own,
     })
 }
@@ -124,7 +124,7 @@ pub(super) async fn commits(connection: &Connection, after: Option<i64>, limit: 
 }
 
 pub(super) async fn values(connection: &Connection, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
-    // Every value comes after the empty one.
+    // Every digest sorts after the empty value.
     let after: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     let text = "SELECT digest, bytes FROM lockgate.stored_values WHERE digest > $1 ORDER BY digest LIMIT $2";
     connection
@@ -139,7 +139,7 @@ pub(super) async fn orphans(connection: &Connection) -> Result<Vec<Orphan>, Stor
          UNION ALL SELECT 1, r.run, v.digest, NULL FROM lockgate.value_refs v JOIN lockgate.runs r ON r.key = v.run_key \
            WHERE NOT EXISTS (SELECT 1 FROM lockgate.stored_values s WHERE s.digest = v.digest)",
     );
-    for table in ["folds", "holds", "outbox", "timers", "value_refs"] {
+    for table in ["materialized_states", "holds", "outbox", "timers", "value_refs"] {
         text += &format!(
             " UNION ALL SELECT DISTINCT 2, '{table}', NULL::bytea, x.run_key FROM lockgate.{table} x \
               WHERE NOT EXISTS (SELECT 1 FROM lockgate.runs r WHERE r.key = x.run_key)"

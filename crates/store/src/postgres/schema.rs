@@ -1,7 +1,8 @@
-//! The tables, and the steps from one format of them to the next.
+//! The tables and their migrations.
 //!
-//! Everything lies in the schema `lockgate`. Ids are compared byte by byte (`COLLATE "C"`), whatever language the database speaks.
-//! A row that belongs to a run is keyed by the run's number; a commit's key is its version, and its conflict is the comparison of versions.
+//! All tables are in the schema `lockgate`. Ids are compared byte by byte (`COLLATE "C"`), independent of the database's
+//! locale. A row that belongs to a run is keyed by the run's key; for commits the version is part of the key, so that a
+//! conflict serves as the version comparison.
 
 use super::address::Address;
 use super::connection::Session;
@@ -14,10 +15,10 @@ use tokio_postgres::error::SqlState;
 /// The format that this release writes.
 pub(super) const FORMAT: i64 = STEPS.len() as i64;
 
-/// Step n leads from format n to n + 1; the first makes the tables out of nothing. Steps that were released never change.
+/// Migration n leads from format n to n + 1; the first creates the tables from scratch. Released migrations never change.
 const STEPS: &[&str] = &[FORMAT_1, FORMAT_2];
 
-/// How often it is tried to make the tables while others make them, too.
+/// How often creating the tables is retried while other processes create them, too.
 const MAX_ATTEMPTS: u32 = 100;
 
 const FORMAT_1: &str = r#"
@@ -28,7 +29,7 @@ CREATE TABLE lockgate.runs(
 CREATE INDEX runs_by_feature ON lockgate.runs(feature, key) WHERE feature IS NOT NULL;
 CREATE TABLE lockgate.commits(
   run_key bigint NOT NULL, version bigint NOT NULL, hash bytea NOT NULL, payload bytea NOT NULL, PRIMARY KEY(run_key, version));
-CREATE TABLE lockgate.folds(run_key bigint PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL);
+CREATE TABLE lockgate.materialized_states(run_key bigint PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL);
 CREATE TABLE lockgate.stored_values(digest bytea PRIMARY KEY, bytes bytea NOT NULL);
 CREATE TABLE lockgate.value_refs(run_key bigint NOT NULL, digest bytea NOT NULL, PRIMARY KEY(run_key, digest));
 CREATE INDEX value_refs_by_digest ON lockgate.value_refs(digest);
@@ -53,7 +54,7 @@ CREATE TABLE lockgate.outbox(
 CREATE INDEX outbox_by_due ON lockgate.outbox(due) WHERE due IS NOT NULL;
 "#;
 
-/// Sees to it that the tables are there in the format of this release.
+/// Ensures that the tables exist in the current format.
 pub(super) async fn prepare(session: &Session, address: &Address) -> Result<(), StoreError> {
     if format(session).await.map_err(|error| explain(&error, address))? == Some(FORMAT) {
         return Ok(());
@@ -68,7 +69,7 @@ pub(super) async fn prepare(session: &Session, address: &Address) -> Result<(), 
             }
             Err(error) => {
                 if let Err(error) = session.client.batch_execute("ROLLBACK").await {
-                    tracing::debug!(%error, "the failed transaction is not rolled back; the next attempt reports why");
+                    tracing::debug!(%error, "cannot roll back the failed transaction; the next attempt reports why");
                 }
                 tries += 1;
                 if tries == MAX_ATTEMPTS || !(is_worth_retrying(&error) || others_make_them(error.code())) {
@@ -80,7 +81,7 @@ pub(super) async fn prepare(session: &Session, address: &Address) -> Result<(), 
     }
 }
 
-/// The format of the tables, or nothing when there are none.
+/// The format of the tables; `None` if there are none.
 async fn format(session: &Session) -> Result<Option<i64>, tokio_postgres::Error> {
     match session.client.query_opt("SELECT version FROM lockgate.format", &[]).await {
         Ok(row) => row.map(|row| row.try_get(0)).transpose(),
@@ -89,7 +90,7 @@ async fn format(session: &Session) -> Result<Option<i64>, tokio_postgres::Error>
     }
 }
 
-/// Takes the tables from whatever older format they have to that of this release, all or nothing, and gives the format that they have now.
+/// Migrates the tables to the current format in one transaction, and returns the format they have now.
 async fn migrate(session: &Session) -> Result<i64, tokio_postgres::Error> {
     let client = &session.client;
     client
@@ -99,7 +100,7 @@ async fn migrate(session: &Session) -> Result<i64, tokio_postgres::Error> {
              INSERT INTO lockgate.format(version) VALUES(0) ON CONFLICT DO NOTHING",
         )
         .await?;
-    // Whoever has this row takes the steps; the others wait here, and find them taken.
+    // The process that locks this row migrates the tables; the others wait here and find them migrated.
     let found: i64 = client.query_one("SELECT version FROM lockgate.format FOR UPDATE", &[]).await?.try_get(0)?;
     if found > FORMAT {
         client.batch_execute("ROLLBACK").await?;
@@ -113,7 +114,7 @@ async fn migrate(session: &Session) -> Result<i64, tokio_postgres::Error> {
     Ok(FORMAT)
 }
 
-/// `IF NOT EXISTS` does not see what another transaction is just making: it fails on the other's row in a catalogue.
+/// `IF NOT EXISTS` does not see what another transaction is creating; it fails on a duplicate catalog row instead.
 fn others_make_them(code: Option<&SqlState>) -> bool {
     matches!(
         code,

@@ -1,4 +1,4 @@
-//! For tests: a PostgreSQL server of one's own, on a socket in a temporary folder, which ends with the process that began it.
+//! For tests: a private PostgreSQL server on a socket in a temporary directory, which ends with the process that started it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,40 +11,40 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Long enough for a server to begin, on a machine that does much else.
+/// Long enough for a server to start on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const USER: &str = "lockgate";
 
-/// Waits for the end of its standard input, which is the end of whoever began it however that ended; then ends the server and removes its folder.
+/// Waits for the end of its standard input, which means that the parent process has ended for any reason; then stops the
+/// server and removes its directory.
 const GUARD: &str = "program=$1; folder=$2; shift 2; \"$program\" -D \"$folder/data\" -k \"$folder\" -c max_connections=300 \
     -c shared_buffers=32MB \"$@\" >\"$folder/log\" 2>&1 & server=$!; \
     read -r _; kill -QUIT $server; wait $server; rm -rf \"$folder\"";
 
-/// Makes an authority, and a certificate of it for `localhost`.
+/// Creates a certificate authority, and a certificate for `localhost`.
 const CERTIFY: &str = "set -e; umask 077; key='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'; \
     openssl req -x509 $key -keyout ca.key -out ca.crt -subj /CN=authority -days 30; \
     openssl req $key -keyout server.key -out server.csr -subj /CN=localhost; echo subjectAltName=DNS:localhost >names; \
     openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 30 -extfile names; \
     chmod 755 .; chmod 644 ca.crt server.crt";
 
-/// The password of the user, where one is asked for.
+/// The password of the user, if the server requires one.
 pub const PASSWORD: &str = "s3cret";
 
-/// A server that runs.
 #[derive(Debug)]
 pub struct Server {
     folder: PathBuf,
-    /// Also the name of its socket.
+    /// Also part of its socket's name.
     port: u16,
     made: AtomicUsize,
     /// Its standard input stays open for as long as this process lives.
     _guard: Child,
 }
 
-/// The server of this process, begun when it is asked for first.
+/// The server of this process, started on first use.
 ///
 /// # Panics
-/// When it cannot be begun: the message says what to install.
+/// If it cannot be started: the message says what to install.
 pub fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| {
@@ -52,10 +52,10 @@ pub fn server() -> &'static Server {
     })
 }
 
-/// A server on loopback that takes nobody without TLS and a password, begun when it is asked for first.
+/// A server on loopback that requires TLS and a password, started on first use.
 ///
 /// # Panics
-/// When it cannot be begun: the message says what to install.
+/// If it cannot be started: the message says what to install.
 pub fn encrypted_server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     let start = || {
@@ -66,61 +66,47 @@ pub fn encrypted_server() -> &'static Server {
     SERVER.get_or_init(|| start().unwrap_or_else(|problem: ServerError| panic!("{problem}")))
 }
 
-/// Why a server could not be started, or did not do what it was asked.
+/// Why a server could not be started or a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// A file or a program cannot be used.
     #[error("{what}: {error}")]
-    Io {
-        /// Which.
-        what: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// A program failed.
+    Io { what: String, error: io::Error },
     #[error("{program} failed: {printed}")]
     Failed {
-        /// Which.
         program: &'static str,
         /// What it printed.
         printed: String,
     },
-    /// It does not take connections.
-    #[error("PostgreSQL did not begin: {error}\n{log}")]
+    #[error("PostgreSQL did not start: {error}\n{log}")]
     NotStarted {
         /// What the last attempt came to.
         error: Box<Self>,
         /// What the server wrote.
         log: String,
     },
-    /// It refuses a connection or a statement.
     #[error("{0:?}")]
     Refused(#[from] tokio_postgres::Error),
-    /// The thread that asked it panicked.
     #[error("the thread ended")]
     Panicked,
-    /// Its programs are missing.
     #[error("PostgreSQL is not installed; install it: sudo apt-get install postgresql")]
     NotInstalled,
-    /// There is no user who may run it.
     #[error("there is neither a user postgres nor a user nobody to run PostgreSQL as")]
     NoUser,
 }
 
-/// The error of the system about something.
 fn about(what: impl std::fmt::Display) -> impl FnOnce(io::Error) -> ServerError {
     let what = what.to_string();
     move |error| ServerError::Io { what, error }
 }
 
-/// Whether commits wait for the disk. What is tested here is ended in every way, but the machine is not.
+/// Whether commits are synced. Tests kill processes in every way, but not the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Disk {
     Synced,
     Spared,
 }
 
-/// From where a server can be reached.
+/// How a server can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Socket,
@@ -128,8 +114,8 @@ enum Reach {
 }
 
 impl Server {
-    /// Begins a server whose commits are on the disk, in a folder within this one, which other users must be able to reach where this one
-    /// may not run it.
+    /// Starts a server with synced commits in a directory inside `parent`. Other users must be able to reach that directory
+    /// if this one may not run the server.
     pub fn start_in(parent: &Path) -> Result<Self, ServerError> {
         Self::start(Reach::Socket, parent, Disk::Synced)
     }
@@ -196,12 +182,12 @@ impl Server {
         }
     }
 
-    /// The address of a database that is new and empty.
+    /// The address of a new, empty database.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// If it cannot be created.
     pub fn database(&self) -> String {
-        // Two at once would wait for each other's template.
+        // Concurrent creations would block each other on the template.
         static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
         let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("test{}", self.made.fetch_add(1, Ordering::Relaxed));
@@ -209,10 +195,10 @@ impl Server {
         self.url(&name)
     }
 
-    /// Performs statements in the database at this address, beside Lockgate.
+    /// Executes statements in the database at this address, bypassing Lockgate.
     ///
     /// # Panics
-    /// When they fail.
+    /// If they fail.
     pub fn perform(&self, url: &str, statements: &str) {
         let name = url.split('/').nth(3).and_then(|rest| rest.split('?').next()).unwrap_or("postgres");
         self.query(name, statements).unwrap_or_else(|error| panic!("{statements}: {error}"));
@@ -223,21 +209,21 @@ impl Server {
         format!("postgresql://{USER}@{folder}:{}/{database}", self.port)
     }
 
-    /// The address of a new database over TCP, by this name of the host, with these parameters.
+    /// The address of a new database over TCP, with this host name and these parameters.
     pub fn database_at(&self, host: &str, parameters: &str) -> String {
         let url = self.database();
         let name = url.rsplit('/').next().unwrap_or_default();
         format!("postgresql://{USER}:{PASSWORD}@{host}:{}/{name}?{parameters}", self.port)
     }
 
-    /// The file with the certificate of the authority, as a parameter of an address has it.
+    /// The path of the authority's certificate, as an address parameter.
     pub fn authority(&self) -> String {
         self.folder.join("ca.crt").to_string_lossy().replace('%', "%25")
     }
 
     fn query(&self, database: &str, statements: &str) -> Result<(), ServerError> {
         let (url, statements) = (self.url(database), statements.to_owned());
-        // A thread of its own, because the caller may be in a runtime already.
+        // A separate thread, because the caller may already be in a runtime.
         let work = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(about("runtime"))?;
             runtime.block_on(async {
@@ -259,7 +245,7 @@ fn free_port() -> Result<u16, ServerError> {
     taken.map(|address| address.port()).map_err(about("there is no free port"))
 }
 
-/// The folder with the programs of the newest PostgreSQL that is installed.
+/// The directory with the programs of the newest installed PostgreSQL.
 fn programs() -> Result<PathBuf, ServerError> {
     let mut folders: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -274,7 +260,7 @@ fn programs() -> Result<PathBuf, ServerError> {
     places.find(|folder| folder.join("initdb").is_file() && folder.join("postgres").is_file()).ok_or(ServerError::NotInstalled)
 }
 
-/// PostgreSQL refuses to be run by root: then it is run by the user that its package makes, or by nobody.
+/// PostgreSQL refuses to run as root, so it runs as the user that its package creates, or as `nobody`.
 fn unprivileged() -> Result<Option<(u32, u32)>, ServerError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! A lone append that brings nothing beside its commit, as the steps of a run are, most of what a single run asks of its database.
+//! A single append with nothing but its commit, which is most of what one run sends to its database.
 //!
-//! It does not lock the run, which the server would have to write down each time: a claim may come between, and whoever claimed finds the
-//! commit in its way, since a claim counts only with the commit that follows it.
+//! It does not lock the run, since the server would have to write that lock each time. A claim may come in between, but then
+//! the claiming process finds this commit in its way: a claim counts only together with the commit that follows it.
 
 use super::append::{Appended, is_fenced};
 use super::columns::signed;
@@ -11,7 +11,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::index::IndexRows;
 use tokio_postgres::{Error, Statement};
 
-/// The last commit of a session: the next one to the same run finds its place by numbers.
+/// The last commit of a session, with which the next one to the same run avoids lookups by id.
 #[derive(Debug)]
 pub(super) struct LastCommit {
     run: RunId,
@@ -19,7 +19,7 @@ pub(super) struct LastCommit {
     version: u64,
 }
 
-/// Whether an append brings nothing beside its commit.
+/// Whether an append consists of nothing but its commit.
 pub(super) fn is_one(append: &Append) -> bool {
     append.expected > 0
         && append.claim.is_none()
@@ -28,10 +28,10 @@ pub(super) fn is_one(append: &Append) -> bool {
         && append.index == IndexRows::default()
 }
 
-/// The statements for one step.
+/// The statements for one append.
 pub(super) struct SingleAppend<'a> {
     append: &'a Append,
-    /// For one that follows the session's last commit, with the number of the run.
+    /// For an append that follows the session's last commit, with the key of the run.
     next: Option<(i64, Statement)>,
     any: Statement,
 }
@@ -48,12 +48,12 @@ impl<'a> SingleAppend<'a> {
         Ok(Self { append, next, any })
     }
 
-    /// Appends it, and gives what became of it.
+    /// Executes the append and returns its outcome.
     pub(super) async fn perform(&self, session: &Session) -> Result<Appended, Error> {
         let Append { run, epoch, commit, .. } = self.append;
         let (version, epoch) = (signed(commit.version), epoch.map(signed));
         let (hash, payload) = (&commit.hash.0[..], &commit.payload[..]);
-        // Where it is not taken, the other statement tells why.
+        // If it is rejected, the other statement finds out why.
         if let Some((key, next)) = &self.next
             && session.client.execute(next, &[key, &version, &epoch, &hash, &payload, &run.as_str()]).await? == 1
         {
@@ -75,15 +75,15 @@ impl<'a> SingleAppend<'a> {
     }
 }
 
-/// That the run and its last commit are still what they were is looked at all the same: somebody may have put an older copy of all tables in their place
-/// while the session lived on.
+/// The run and its last commit are compared nevertheless, because an older copy of all tables may have been restored during
+/// the session.
 const NEXT: &str = "INSERT INTO lockgate.commits(run_key, version, hash, payload)
 SELECT key, $2::int8, $4::bytea, $5::bytea FROM lockgate.runs r
 WHERE key = $1::int8 AND run = $6::text AND ($3::int8 IS NULL OR $3::int8 = epoch)
   AND (SELECT 1 FROM lockgate.commits b WHERE b.run_key = r.key AND b.version = $2::int8 - 1) IS NOT NULL
 ON CONFLICT DO NOTHING";
 
-/// Gives the run's number and epoch, and whether it has the new commit; nothing where there is no run.
+/// Returns the run's key and epoch, and whether the commit was inserted; no row if there is no such run.
 const ANY: &str = "WITH place AS (SELECT key, epoch AS present FROM lockgate.runs WHERE run = $1::text),
 taken AS (
   INSERT INTO lockgate.commits(run_key, version, hash, payload)

@@ -1,4 +1,4 @@
-//! The thread on which a store's connections live.
+//! The thread that owns a store's connections.
 
 use crate::error::StoreError;
 use std::future::Future;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// How long the end of a store may take; then the server is gone, and the rest ends by itself.
+/// How long closing a store may take. After that the server counts as gone and the lease expires by itself.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A thread with a runtime of its own.
+/// A thread with its own runtime.
 #[derive(Debug)]
 pub(super) struct Thread {
     runtime: Handle,
@@ -20,7 +20,7 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Starts a thread that makes something, and closes it before it ends.
+    /// Starts a thread that opens a resource, and closes it before it ends.
     pub(super) fn start<T, C>(
         open: impl Future<Output = Result<Arc<T>, StoreError>> + Send + 'static,
         close: impl FnOnce(Arc<T>) -> C + Send + 'static,
@@ -39,7 +39,7 @@ impl Thread {
                 match open.await {
                     Ok(made) => {
                         let is_wanted = opened.send(Ok(made.clone())).is_ok();
-                        // An error says that the store is gone, which is the end as well.
+                        // An error means that the store is gone, which also ends the thread.
                         if is_wanted && ended.await.is_err() {
                             tracing::debug!("the store was dropped without being closed");
                         }
@@ -49,7 +49,7 @@ impl Thread {
                     }
                     Err(error) => {
                         if let Err(unheard) = opened.send(Err(error)) {
-                            tracing::debug!(error = %unheard, "no one waits for the store any more");
+                            tracing::debug!(error = %unheard, "the caller is gone");
                         }
                     }
                 }
@@ -61,7 +61,7 @@ impl Thread {
         Ok((Self { runtime: handle, end: Some(end), thread: Some(thread) }, made))
     }
 
-    /// Does something on the thread, and waits for it.
+    /// Runs a task on the thread and waits for it.
     pub(super) async fn perform<R: Send + 'static>(
         &self,
         work: impl Future<Output = Result<R, StoreError>> + Send + 'static,
@@ -75,7 +75,7 @@ impl Drop for Thread {
         if let Some(end) = self.end.take()
             && end.send(()).is_err()
         {
-            tracing::debug!("the thread for the database has ended already");
+            tracing::debug!("the database thread has already ended");
         }
         if let Some(thread) = self.thread.take() {
             crate::cleanup::join(thread);
@@ -84,5 +84,5 @@ impl Drop for Thread {
 }
 
 fn ended_early() -> StoreError {
-    StoreError::Io("the thread for the database has ended".to_owned())
+    StoreError::Io("the database thread has ended".to_owned())
 }

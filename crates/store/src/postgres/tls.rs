@@ -1,7 +1,7 @@
-//! TLS to the server: how much of it the address asks for (`sslmode`), and what of the server's certificate is checked.
+//! TLS to the server: which mode the address requires (`sslmode`), and how the server's certificate is checked.
 //!
-//! An address that says nothing asks for TLS, save on this machine, where it is used if the server has it: a password and the facts of runs
-//! do not cross a network in the clear unless somebody says so.
+//! Without `sslmode`, TLS is required over a network and preferred on this machine: passwords and run data do not cross a
+//! network unencrypted unless the address says so.
 
 use futures::future::BoxFuture;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -23,23 +23,21 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream}
 use tokio_postgres::{Config, Socket};
 use tokio_rustls::TlsConnector;
 
-/// How much TLS an address asks for.
+/// The TLS mode of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// None.
     Disable,
-    /// Whatever the server has.
+    /// TLS if the server supports it.
     Prefer,
-    /// TLS, with any certificate.
+    /// TLS with any certificate.
     Require,
-    /// TLS, with a certificate of an authority that is trusted.
+    /// TLS with a certificate from a trusted authority.
     VerifyCa,
-    /// The same, made for this server.
+    /// The same, issued for this host.
     VerifyFull,
 }
 
 impl Mode {
-    /// Reads the word in an address.
     pub(super) fn named(word: &str) -> Option<Self> {
         match word {
             "disable" => Some(Self::Disable),
@@ -51,7 +49,7 @@ impl Mode {
         }
     }
 
-    /// What the connection is asked for; the rest is up to the certificate.
+    /// The mode for the connection's negotiation; the certificate check does the rest.
     pub(super) fn negotiated(self) -> SslMode {
         match self {
             Self::Disable => SslMode::Disable,
@@ -61,44 +59,32 @@ impl Mode {
     }
 }
 
-/// Why connections cannot be encrypted as the address asks for.
+/// Why TLS cannot be set up as the address requires.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TlsError {
-    /// No version of TLS is available.
     #[error(transparent)]
     Versions(Error),
-    /// The file of authorities cannot be read.
     #[error("sslrootcert {file} cannot be read: {error}")]
-    Unreadable {
-        /// Which.
-        file: String,
-        /// Why.
-        error: rustls::pki_types::pem::Error,
-    },
-    /// The file of authorities holds none.
+    Unreadable { file: String, error: rustls::pki_types::pem::Error },
     #[error("sslrootcert {file} holds no certificate of an authority, as PEM")]
-    NoCertificate {
-        /// Which.
-        file: String,
-    },
-    /// The system has no authorities, and none are named.
+    NoCertificate { file: String },
+    /// The system has no trusted authorities, and the address names none.
     #[error("this system trusts no authorities; name a file with sslrootcert=FILE")]
     NoAuthorities,
 }
 
-/// Makes connections encrypted.
 #[derive(Clone, Debug)]
 pub(super) struct Tls {
     config: Arc<ClientConfig>,
-    /// Whether a server agreed to TLS, so that the handshake began.
+    /// Whether the server agreed to TLS, so that the handshake started.
     agreed: Arc<AtomicBool>,
 }
 
 impl Tls {
-    /// For a mode, and a file with the certificates of authorities in place of those that the system trusts.
+    /// For a mode, and a file of authorities that replaces those the system trusts.
     pub(super) fn new(mode: Mode, authorities: Option<&str>) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
-        // Whoever names an authority means it to be looked at.
+        // An address that names an authority expects it to be checked.
         let mode = if mode == Mode::Require && authorities.is_some() { Mode::VerifyCa } else { mode };
         let trusted = match mode {
             Mode::Disable | Mode::Prefer | Mode::Require => None,
@@ -116,13 +102,13 @@ impl Tls {
 }
 
 impl Tls {
-    /// The same for one attempt to connect, which knows nothing of other attempts.
+    /// A copy for one connection attempt, independent of other attempts.
     pub(super) fn for_attempt(&self) -> Self {
         Self { config: self.config.clone(), agreed: Arc::default() }
     }
 
-    /// Whether this attempt failed because the server has no TLS. The library reports that as a text, and all that it reports before
-    /// the handshake besides are errors of the system; so what fails before the handshake and is no such error is the refusal.
+    /// Whether this attempt failed because the server has no TLS. The library reports that only as text; any other error
+    /// before the handshake is a system error, so a non-system error before the handshake is this refusal.
     pub(super) fn was_declined(&self, config: &Config, error: &tokio_postgres::Error) -> bool {
         let wanted = config.get_ssl_mode() == SslMode::Require && !config.get_hosts().is_empty();
         let is_other = |cause: &(dyn std::error::Error + 'static)| !cause.is::<io::Error>();
@@ -130,11 +116,10 @@ impl Tls {
     }
 }
 
-/// Authorities that are trusted.
 #[derive(Debug)]
 struct Trusted {
     roots: RootCertStore,
-    /// A server whose own certificate is in the file is trusted, too: self-made ones have no authority.
+    /// A server whose own certificate is in the file is trusted as well, because self-signed ones have no authority.
     certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -156,7 +141,7 @@ impl Trusted {
     }
 }
 
-/// Checks a server's certificate as far as the address asks for.
+/// Checks a server's certificate as strictly as the mode requires.
 #[derive(Debug)]
 struct Check {
     provider: Arc<CryptoProvider>,
@@ -208,26 +193,25 @@ impl ServerCertVerifier for Check {
     }
 }
 
-/// What is wrong with a server's certificate, and what to do about it; nothing when an error is about something else.
+/// What is wrong with a server's certificate and how to fix it; `None` if the error is about something else.
 pub(super) fn explain(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let error = error.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<Error>()?;
     Some(match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
-            "shows a certificate of an authority that is not trusted here; if it is the right server, name the file with the certificate of \
+            "presents a certificate from an untrusted authority; if it is the right server, add the certificate file of \
              its authority in the address: sslrootcert=FILE"
                 .to_owned()
         }
         Error::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }) => {
-            "shows a certificate that was made for another host; write the host in the address as the certificate has it".to_owned()
+            "presents a certificate for another host; use the host name of the certificate in the address".to_owned()
         }
         Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "shows a certificate that has expired; the server needs a new one".to_owned()
+            "presents an expired certificate; the server needs a new one".to_owned()
         }
-        other => format!("cannot be reached by TLS: {other}"),
+        other => format!("cannot be reached over TLS: {other}"),
     })
 }
 
-/// Makes one connection encrypted.
 pub(super) struct Connecting {
     config: Arc<ClientConfig>,
     agreed: Arc<AtomicBool>,
@@ -258,11 +242,10 @@ impl TlsConnect<Socket> for Connecting {
     }
 }
 
-/// An encrypted connection.
 pub(super) struct Encrypted(tokio_rustls::client::TlsStream<Socket>);
 
 impl TlsStream for Encrypted {
-    /// Passwords are not bound to the certificate; with `verify-full` nobody stands between.
+    /// Passwords are not bound to the certificate; `verify-full` already rules out a man in the middle.
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }

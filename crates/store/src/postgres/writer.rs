@@ -1,6 +1,6 @@
-//! The writer: makes one transaction of all appends that wait, on a connection of its own.
+//! The writer: group commit for all waiting appends, on a separate connection.
 //!
-//! What comes while a transaction is under way shares the next one; nothing lingers to make a batch larger.
+//! Requests that arrive during a transaction share the next one; nothing is delayed to make a batch larger.
 
 use super::append::{self, Appended};
 use super::changes::Changes;
@@ -17,58 +17,56 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio_postgres::Error;
 
-/// What the sessions of the writer begin with: plans that are made once and look rows up by their keys, however few rows there were when
-/// they were made.
+/// Session settings of the writer: generic plans that look up rows by key, however few rows the tables had when they were
+/// planned.
 pub(super) const SETTINGS: &str =
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
-/// How many appends share a transaction at most: joins inside the statement grow with the square of it.
+/// The maximum number of appends in a transaction: the cost of joins inside the statement grows quadratically with it.
 const MAX_BATCH: usize = 64;
-/// How often a transaction is tried that others got into the way of.
+/// How often a transaction is retried after conflicts.
 const MAX_ATTEMPTS: u32 = 30;
 
-/// What somebody waits for.
+/// A request that a caller waits for.
 #[derive(Debug)]
 enum Request {
     Append(Waiting),
     Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
-    /// The first of these runs that want a driver and are free, at most so many.
+    /// Claims the first of these runs that want a driver and are free, up to a limit.
     ClaimAny(Vec<RunId>, usize, oneshot::Sender<Result<Vec<(RunId, u64)>, StoreError>>),
     /// No one waits for the release of an abandoned claim.
     Release(RunId, u64, Option<oneshot::Sender<Result<(), StoreError>>>),
 }
 
-/// An append, and who waits for it.
+/// An append and its waiting caller.
 #[derive(Debug)]
 struct Waiting {
     append: Box<Append>,
-    /// For one that creates a run and claims it.
+    /// For an append that creates a run and claims it.
     reservation: Option<Reservation>,
     reply: oneshot::Sender<Result<Option<u64>, AppendError>>,
 }
 
 impl Waiting {
-    /// Whether it claims a run that exists, which takes a transaction of its own.
+    /// Whether it claims an existing run, which takes its own transaction.
     fn claims(&self) -> bool {
         self.append.claim.is_some() && self.append.expected > 0
     }
 }
 
-/// What the writer does next.
 enum Turn {
     Appends(Vec<Waiting>),
     Alone(Request),
 }
 
-/// What waits to be taken up.
 #[derive(Debug, Default)]
 struct Queue {
     requests: Vec<Request>,
-    /// Who serves instead, once nobody serves here any more.
+    /// The writer that takes over when this one stops.
     successor: Option<Arc<Writer>>,
 }
 
-/// Takes requests and sees that they are committed.
+/// Queues requests and gets them committed.
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Mutex<Queue>,
@@ -90,7 +88,7 @@ impl Writer {
             unwanted.ok().flatten().into_iter().for_each(|epoch| self.abandon(run.clone(), epoch));
         });
         let creates = append.claim.is_some() && append.expected == 0;
-        // A run that this process holds exists already, so the append is not taken and needs no claim.
+        // If this process holds the run, it already exists, so the append fails and needs no claim.
         let reservation = creates.then(|| self.drivers.held().reserve(&append.run)).flatten();
         self.submit(Request::Append(Waiting { append: Box::new(append), reservation, reply }));
         awaited.await.unwrap_or_else(|_| Err(stopped().into()))
@@ -116,14 +114,13 @@ impl Writer {
     }
 
     pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
-        // First of all: whoever hears of the release must find the run free.
+        // Do this first: when another process sees the release, the run must be free here too.
         self.drivers.held().release(&run, epoch);
         let (reply, result) = oneshot::channel();
         self.submit(Request::Release(run, epoch, Some(reply)));
         result.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Releases a claim without waiting for it.
     pub(super) fn abandon(&self, run: RunId, epoch: u64) {
         self.drivers.held().release(&run, epoch);
         self.submit(Request::Release(run, epoch, None));
@@ -142,19 +139,18 @@ impl Writer {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves requests until the runtime ends that this is on; then they are the heir's, save for those that were taken up: of them
-    /// nobody knows what became.
+    /// Serves requests until its runtime ends. The remaining requests then go to the successor, except those in progress,
+    /// whose outcome is unknown.
     pub(super) async fn serve_until_ended(self: Arc<Self>, successor: Arc<Self>) {
         let _bequest = Handoff { from: self.clone(), successor };
         self.wake.notified().await;
-        // Nothing is taken up yet: a runtime that has no network ends this here, and nothing is lost.
+        // No request has been taken yet: if the runtime has no network and this task ends here, nothing is lost.
         if let Err(error) = self.connection.session().await {
-            tracing::debug!(%error, "no connection yet; the request that waits is told");
+            tracing::debug!(%error, "no connection yet; the next request reports the error");
         }
         self.serve().await;
     }
 
-    /// Serves requests for as long as the store is open.
     pub(super) async fn serve(self: Arc<Self>) {
         loop {
             match self.next_turn() {
@@ -195,14 +191,15 @@ impl Writer {
         }
     }
 
-    /// A claim, or appends that can share a transaction: no two to the same run. What nobody waits for any more is not begun.
+    /// The next claim, or appends that can share a transaction, at most one per run. Requests whose caller is gone are
+    /// dropped.
     fn next_turn(&self) -> Option<Turn> {
         let waiting = &mut self.queue().requests;
         waiting.retain(|request| match request {
             Request::Append(waiting) => !waiting.reply.is_closed(),
             Request::Claim(_, reply) => !reply.is_closed(),
             Request::ClaimAny(_, _, reply) => !reply.is_closed(),
-            // Others wait for the run, whether the caller does or not.
+            // Others wait for the run, whether or not the caller does.
             Request::Release(..) => true,
         });
         let is_alone = match waiting.first()? {
@@ -226,11 +223,11 @@ impl Writer {
     }
 
     async fn append_all(&self, mut batch: Vec<Waiting>) {
-        // Runs are locked in this order by everybody, so that nobody waits in a circle.
+        // All processes lock runs in this order, which prevents deadlocks.
         batch.sort_by(|one, two| one.append.run.cmp(&two.append.run));
         match self.transact(&batch).await {
             Err(Failure::Refused(_)) if batch.len() > 1 => {
-                // What the database does not take of one must not be the others' loss.
+                // One rejected append must not fail the others, so retry each on its own.
                 for one in batch {
                     let outcome = self.transact(std::slice::from_ref(&one)).await;
                     self.settle(vec![one], outcome);
@@ -240,7 +237,7 @@ impl Writer {
         }
     }
 
-    /// Tells everybody what became of it, now that the transaction is durable; whoever no longer waits does not miss it.
+    /// Sends the outcomes to the callers, after the transaction is durable.
     fn settle(&self, batch: Vec<Waiting>, outcome: Result<Vec<Appended>, Failure>) {
         match outcome {
             Ok(appended) => {
@@ -276,7 +273,7 @@ impl Writer {
         let mut tries = 0;
         loop {
             let session = self.connection.session().await.map_err(Failure::Lost)?;
-            // What is lost before it is sent can be sent again.
+            // If the connection is lost before the statement is sent, it can be sent again.
             let statement = match append::Statement::prepare(&session, &appends).await {
                 Ok(statement) => statement,
                 Err(error) => {
@@ -300,7 +297,7 @@ impl Writer {
         }
     }
 
-    /// Waits a moment if it is worth trying again.
+    /// Waits briefly if the error is worth a retry.
     async fn pause(&self, error: &Error, tries: &mut u32, again: bool) -> Result<(), Failure> {
         *tries += 1;
         if *tries >= MAX_ATTEMPTS || !(again || is_worth_retrying(error)) {
@@ -323,20 +320,20 @@ impl Writer {
                     self.changes.committed([(run, None)].into_iter());
                     return Ok(epoch);
                 }
-                // What the dead one had sent may arrive even now, and make its lease once more.
+                // A late heartbeat of the dead process may still arrive and recreate its lease.
                 Ok(Claimed::Left(driver)) => match end_lease(&session, &driver).await {
                     Ok(()) => {}
                     Err(error) => self.try_again(&session, &error, &mut tries).await?,
                 },
                 Ok(Claimed::DrivenBy(info)) => return Err(ClaimError::DrivenBy(info)),
                 Ok(Claimed::NoRun) => return Err(StoreError::NoRun(run.clone()).into()),
-                // To claim a run twice only raises its epoch twice.
+                // Claiming a run twice merely raises its epoch twice.
                 Err(error) => self.try_again(&session, &error, &mut tries).await?,
             }
         }
     }
 
-    /// Claims a run with the append, both or neither.
+    /// Claims a run together with an append, both or neither.
     async fn append_claiming(&self, append: &Append) -> Result<Option<u64>, AppendError> {
         let Some(reservation) = self.drivers.held().reserve(&append.run) else {
             return Err(AppendError::DrivenBy(self.drivers.own_info()));
@@ -375,7 +372,7 @@ impl Writer {
                 return Ok(Vec::new());
             }
             let session = self.connection.session().await?;
-            // Those whose driver has ended on this machine are free although its lease has not ended.
+            // Runs whose driver has ended on this machine are free even though its lease is still valid.
             let claimed = match self.drivers.claim_any(&session, &free, limit).await {
                 Ok(claimed) if claimed.is_empty() => match self.drivers.end_left(&session, &free).await {
                     Ok(true) => self.drivers.claim_any(&session, &free, limit).await,
@@ -396,7 +393,7 @@ impl Writer {
                     }
                     return Ok(claimed);
                 }
-                // A claim that was made all the same is no one's, and is made again.
+                // If the claim was made nevertheless, no one holds it, and it is made again.
                 Err(error) => self.try_again(&session, &error, &mut tries).await?,
             }
         }
@@ -417,7 +414,7 @@ impl Writer {
         }
     }
 
-    /// Waits a moment before something is tried again that does no harm when it is done twice.
+    /// Waits briefly before retrying an idempotent operation.
     async fn try_again(&self, session: &Arc<Session>, error: &Error, tries: &mut u32) -> Result<(), StoreError> {
         let lost = !is_refused(error);
         if lost {
@@ -429,13 +426,12 @@ impl Writer {
         }
     }
 
-    /// Gives the connection up.
     pub(super) async fn close(&self) {
         self.connection.close().await;
     }
 }
 
-/// Leaves what waits to another writer when it goes.
+/// Hands waiting requests to the successor on drop.
 struct Handoff {
     from: Arc<Writer>,
     successor: Arc<Writer>,
@@ -449,21 +445,20 @@ impl Drop for Handoff {
     }
 }
 
-/// Why a transaction failed.
 enum Failure {
-    /// The database did not take it: nothing is recorded.
+    /// The database rejected it: nothing is recorded.
     Refused(StoreError),
-    /// The database cannot be reached; the error says what is recorded.
+    /// The connection was lost; the error says what is recorded.
     Lost(StoreError),
 }
 
-/// Gives the outcome to whoever asked for it; a caller that was dropped meanwhile does not miss it.
+/// Sends the outcome to the caller, if it still waits.
 fn answer<T>(reply: oneshot::Sender<T>, outcome: T) {
     if reply.send(outcome).is_err() {
-        tracing::trace!("no one waits for the outcome any more");
+        tracing::trace!("the caller is gone");
     }
 }
 
 fn stopped() -> StoreError {
-    StoreError::OutcomeUnknown("the store was closed meanwhile".to_owned())
+    StoreError::OutcomeUnknown("the store was closed".to_owned())
 }

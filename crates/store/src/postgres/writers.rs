@@ -1,9 +1,9 @@
-//! Which writer takes a request: one beside whoever asks, or the one on the store's own thread.
+//! Which writer takes a request: one on the caller's runtime, or the one on the store's thread.
 //!
-//! To hand a commit to another thread and to get word back takes two wake-ups beside the server's two. So where a store is opened on a runtime that
-//! has a single thread, a writer with a connection of its own lives on that runtime, and serves who asks from there: who asks keeps the
-//! runtime going. Everybody else asks the writer on the store's own thread, as does everybody once that runtime has ended. A history is
-//! kept in order by its versions and epochs, not by who writes.
+//! Handing a commit to another thread and back takes two wake-ups in addition to the server's two. If a store is opened on a
+//! single-threaded runtime, a writer with its own connection therefore lives on that runtime and serves callers there, since
+//! a waiting caller keeps the runtime going. All other callers use the writer on the store's thread, as do all callers once
+//! that runtime has ended. The order of a history depends on versions and epochs, not on which writer is used.
 
 use super::writer::Writer;
 use crate::error::{AppendError, ClaimError, StoreError};
@@ -14,7 +14,7 @@ use std::thread::ThreadId;
 use tokio::runtime::{Handle, Id, RuntimeFlavor};
 use tokio::task::AbortHandle;
 
-/// A runtime with a single thread, and that thread.
+/// A single-threaded runtime and its thread.
 #[derive(Debug)]
 pub(super) struct CallerRuntime {
     runtime: Handle,
@@ -22,14 +22,14 @@ pub(super) struct CallerRuntime {
 }
 
 impl CallerRuntime {
-    /// The one that this is called on, if it is on one.
+    /// The runtime of the caller, if it has one.
     pub(super) fn present() -> Option<Self> {
         let runtime = Handle::try_current().ok().filter(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread)?;
         Some(Self { runtime, thread: std::thread::current().id() })
     }
 }
 
-/// A writer on a runtime of somebody else.
+/// A writer on the caller's runtime.
 #[derive(Debug)]
 struct CallerWriter {
     runtime: Id,
@@ -39,13 +39,12 @@ struct CallerWriter {
 }
 
 impl CallerWriter {
-    /// Whether this is called from there. A thread that only lends itself to the runtime's blocking work does not keep it going.
+    /// Whether the caller is on that runtime. A thread that only runs its blocking tasks does not keep it going.
     fn is_here(&self) -> bool {
         std::thread::current().id() == self.thread && Handle::try_current().is_ok_and(|present| present.id() == self.runtime)
     }
 }
 
-/// The writers of a store.
 #[derive(Debug)]
 pub(super) struct Writers {
     own: Arc<Writer>,
@@ -53,7 +52,7 @@ pub(super) struct Writers {
 }
 
 impl Writers {
-    /// Begins a writer here, and one beside who opens the store where there can be one. They connect when they are needed.
+    /// Starts a writer on the store's thread and, if possible, one on the runtime of the opener. They connect on demand.
     pub(super) fn begin(writer: impl Fn() -> Writer, opener: Option<CallerRuntime>) -> Self {
         let own = Arc::new(writer());
         tokio::spawn(own.clone().serve());
@@ -84,7 +83,7 @@ impl Writers {
         self.present().claim_any(runs, limit).await
     }
 
-    /// Left to the writer on the store's own thread: whoever drops a claim may not keep its own runtime going.
+    /// Uses the writer on the store's thread: a caller that drops a claim may not keep its own runtime going.
     pub(super) fn abandon(&self, run: RunId, epoch: u64) {
         self.own.abandon(run, epoch);
     }
@@ -93,7 +92,7 @@ impl Writers {
         self.present().release(run, epoch).await
     }
 
-    /// Gives the connections up; that of a runtime of somebody else ends when it goes on, or with it.
+    /// Closes the connections; the one on the caller's runtime closes when that runtime next runs, or ends with it.
     pub(super) async fn close(&self) {
         if let Some(caller_writer) = &self.caller_writer {
             caller_writer.task.abort();

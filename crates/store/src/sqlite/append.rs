@@ -1,4 +1,4 @@
-//! What happens inside a transaction of the writer: appends and claims, each taken or rejected as a whole.
+//! Appends and claims inside a write transaction. Each is applied completely or not at all.
 
 use super::drivers::Drivers;
 use super::outbox;
@@ -13,15 +13,14 @@ use lockgate_engine::run::index::{HoldRow, IndexRows, RunRow, TimerRow};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{HashMap, HashSet};
 
-/// So many runs are remembered at most.
 const REMEMBERED: usize = 4096;
 
-/// Where the runs stand that this connection appended to: what it committed once stays, so it need not be looked up again.
-/// Only for as long as every transaction succeeds; after one that did not, nothing is known any more.
+/// Caches the last version of the runs that this connection appended to, which saves a lookup per append. It is valid only
+/// while every transaction succeeds; after a failed one it is cleared.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     runs: HashMap<RunId, (i64, u64)>,
-    /// Values that the transaction under way has stored: many runs of one workflow bring the same.
+    /// Values stored by the current transaction: many runs of one workflow store the same ones.
     stored: HashSet<Digest>,
 }
 
@@ -38,7 +37,7 @@ impl Remembered {
         }
     }
 
-    /// The number of a run, where it is remembered.
+    /// The key of a cached run.
     pub(super) fn number_of(&self, run: &RunId) -> Option<i64> {
         self.runs.get(run).map(|(key, _)| *key)
     }
@@ -47,24 +46,22 @@ impl Remembered {
         self.runs.clear();
     }
 
-    /// A transaction begins.
     pub(super) fn begin(&mut self) {
         self.stored.clear();
     }
 }
 
-/// A run as an append finds it.
 struct Found {
     key: i64,
     epoch: u64,
-    /// Whether the commit that the append follows is known to be there.
+    /// Whether the previous commit is known to exist.
     follows: bool,
 }
 
-/// What became of an append. Where it is not taken, it has changed nothing, so others can share its transaction.
+/// The outcome of an append. A rejected one has changed nothing, so it can share a transaction with others.
 #[derive(Debug)]
 pub(super) enum Appended {
-    /// With the claim, where it made one.
+    /// With the claim, if it made one.
     Taken(Option<Granted>),
     Conflict,
     Fenced,
@@ -72,7 +69,7 @@ pub(super) enum Appended {
     NoRun,
 }
 
-/// A claim that was made in the transaction, and is held once that is durable.
+/// A claim made in the transaction; it is held once that is durable.
 #[derive(Debug)]
 pub(super) struct Granted {
     reservation: Reservation,
@@ -84,7 +81,7 @@ impl Granted {
         self.reservation.run()
     }
 
-    /// The transaction is durable. Gives the run and the epoch.
+    /// Marks the claim as held, after the transaction is durable. Returns the run and the epoch.
     pub(super) fn hold(self) -> (RunId, u64) {
         let claim = (self.run().clone(), self.epoch);
         self.reservation.keep(self.epoch);
@@ -92,25 +89,22 @@ impl Granted {
     }
 }
 
-/// What is to be claimed.
+/// Which runs to claim.
 #[derive(Debug)]
 pub(super) enum Wanted {
-    /// This run.
     Run(RunId),
-    /// The first of these that want a driver in the background, at most so many. Those that are not free are passed over.
+    /// The first of these that want a background driver, up to a limit. Runs with a live driver are skipped.
     Any(Vec<RunId>, usize),
 }
 
-/// What became of a claim.
 #[derive(Debug)]
 pub(super) enum Claimed {
-    /// The runs that were claimed.
     Runs(Vec<Granted>),
     DrivenBy(DriverInfo),
     NoRun,
 }
 
-/// A failure inside a transaction, which then must be rolled back.
+/// A failure inside a transaction, which must then be rolled back.
 pub(super) enum Broken {
     Sqlite(rusqlite::Error),
     Store(StoreError),
@@ -172,7 +166,7 @@ pub(super) fn append(
     write_index(connection, run_key, &append.index)?;
     if let Some(state) = &append.materialized {
         connection
-            .prepare_cached("INSERT INTO folds(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
+            .prepare_cached("INSERT INTO materialized_states(key, version, state) VALUES(?1, ?2, ?3) ON CONFLICT(key) DO UPDATE SET version = ?2, state = ?3")?
             .execute(params![run_key, append.commit.version, state])?;
     }
     Ok(Appended::Taken(granted))
@@ -194,8 +188,8 @@ fn find(connection: &Connection, remembered: &Remembered, append: &Append) -> ru
         .optional()
 }
 
-/// The comparison of versions: the commit before must be there, and its own place must be free.
-/// Plain statements: one that reads and writes would keep a copy of each page that it changes, in case it fails half-way.
+/// Compares versions: the previous commit must exist, and the new version must be free. These are separate plain statements
+/// because a combined one would keep a copy of each page it changes, in case it fails halfway.
 fn insert_next_commit(connection: &Connection, found: &Found, append: &Append) -> rusqlite::Result<bool> {
     let key = commit_key(found.key, append.commit.version);
     if !found.follows && !connection.prepare_cached("SELECT 1 FROM commits WHERE key = ?1")?.exists([key - 1])? {
@@ -213,7 +207,7 @@ fn insert_first_commit(connection: &Connection, run_key: i64, append: &Append) -
     statement.execute(params![key, append.commit.hash.0, append.commit.payload]).map(|_| ())
 }
 
-/// Where a commit is stored.
+/// The primary key of a commit.
 pub(super) fn commit_key(run_key: i64, version: u64) -> i64 {
     run_key << 32 | i64::from(u32::try_from(version).expect("versions were checked to fit"))
 }
@@ -268,7 +262,7 @@ fn insert_values(connection: &Connection, remembered: &mut Remembered, run_key: 
             connection.prepare_cached("INSERT INTO stored_values(digest, bytes) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
         statement.execute(params![digest.0, bytes])?;
     }
-    for digest in &append.index.refers_to {
+    for digest in &append.index.referenced_values {
         let mut statement =
             connection.prepare_cached("INSERT INTO value_refs(run_key, digest) VALUES(?1, ?2) ON CONFLICT DO NOTHING")?;
         statement.execute(params![run_key, digest.0])?;
@@ -319,7 +313,7 @@ fn write_hold(connection: &Connection, run_key: i64, row: &HoldRow) -> rusqlite:
     Ok(())
 }
 
-/// Sets a run aside that is to be claimed; says who drives it where that cannot be.
+/// Reserves a run to be claimed; fails with its live driver if there is one.
 fn reserve(
     connection: &Connection,
     drivers: &Drivers,
@@ -337,12 +331,12 @@ fn reserve(
         Some(reservation) => Ok(Ok(reservation)),
         None => {
             let own = drivers.alive(drivers.own())?;
-            Ok(Err(own.ok_or_else(|| StoreError::Misused("a run was claimed before the driver came alive".to_owned()))?))
+            Ok(Err(own.ok_or_else(|| StoreError::Misused("a run was claimed before the driver was registered".to_owned()))?))
         }
     }
 }
 
-/// Makes this process the one that drives a run.
+/// Makes this process the driver of a run.
 fn take(
     connection: &Connection,
     drivers: &Drivers,
@@ -355,7 +349,7 @@ fn take(
     Ok(Granted { reservation, epoch: epoch + 1 })
 }
 
-/// Claims what is wanted, as far as it is free.
+/// Claims the wanted runs that are free.
 pub(super) fn claim(connection: &Connection, drivers: &Drivers, wanted: &Wanted) -> Result<Claimed, Broken> {
     match wanted {
         Wanted::Run(run) => {
@@ -375,7 +369,7 @@ fn claim_any(connection: &Connection, drivers: &Drivers, runs: &[RunId], limit: 
         if granted.len() == limit {
             break;
         }
-        // Since it was listed, the run may have been driven to its end, or to where it waits for a person.
+        // Since it was listed, the run may have ended or may be waiting for a person.
         if let Some((run_key, epoch)) = key_and_epoch(connection, run)?
             && connection
                 .prepare_cached("SELECT 1 FROM timers WHERE run_key = ?1 AND timer = ?2")?
@@ -395,7 +389,7 @@ fn key_and_epoch(connection: &Connection, run: &RunId) -> rusqlite::Result<Optio
         .optional()
 }
 
-/// Gives a claim up if it is still the run's; gives whether it was.
+/// Releases a claim if it is still current; returns whether it was.
 pub(super) fn release(connection: &Connection, drivers: &Drivers, run: &RunId, epoch: u64) -> rusqlite::Result<bool> {
     let mut statement =
         connection.prepare_cached("UPDATE runs SET driver = NULL WHERE run = ?1 AND driver = ?2 AND epoch = ?3")?;

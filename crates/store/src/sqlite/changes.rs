@@ -1,9 +1,10 @@
-//! The change feed of a store in a folder.
+//! The change feed of a SQLite store.
 //!
-//! Every process writes the head after each of its commits, so a watch on that file tells all others of the commit as soon as it can be read, and
-//! the records in it tell which runs changed. (A watch on the write-ahead log would tell too early: SQLite writes it before the commit counts.) One
-//! thread per process and store does this, from the first time that anyone waits. The head can fail to be written and notices can be lost, so
-//! the thread also compares SQLite's own count of commits once a second. It finds out that a driver died in the same two ways.
+//! Every process writes the head file after each commit, so a watch on that file notifies all others as soon as the commit is
+//! readable, and its records say which runs changed. (A watch on the write-ahead log would fire too early: SQLite writes it
+//! before the commit takes effect.) One thread per process and store watches, from the first time that anyone waits. Because
+//! writing the head can fail and notifications can be lost, the thread also compares SQLite's own commit counter once a
+//! second. It detects dead drivers in the same two ways.
 
 use super::drivers::Drivers;
 use super::file_events::{FileChanges, FileEvents, Interrupt};
@@ -22,18 +23,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often the store is checked without a notice.
+/// The check interval when files are watched.
 const CHECK: Duration = Duration::from_secs(1);
-/// The same where the system gives no notices.
+/// The check interval when the system cannot watch files.
 const POLL: Duration = Duration::from_millis(50);
-/// How long the thread sleeps after a notice: what is committed meanwhile is one notice.
+/// How long the thread sleeps after a notification, so that commits in quick succession are handled together.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long the store may fail to be checked before those who wait are told; one that is gone stays gone.
+/// How long checks may fail before waiters get an error. A removed database does not come back.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many numbers of runs are remembered.
+/// How many run keys are cached.
 const REMEMBERED: usize = 4096;
 
-/// Why files are not watched.
 #[derive(Debug, thiserror::Error)]
 enum NotWatched {
     #[error("files cannot be watched ({0})")]
@@ -44,17 +44,15 @@ enum NotWatched {
     Disabled,
 }
 
-/// What a process has seen of the store so far.
+/// What this process has seen of the store so far.
 #[derive(Debug)]
 struct Known {
-    /// The first record of the head.
     last: Option<RecordBytes>,
     /// That record was overwritten before it could be compared.
     overwritten: bool,
     data_version: u64,
 }
 
-/// The changes of a store, seen from one process.
 #[derive(Debug)]
 pub(super) struct Changes {
     feed: ChangeFeed,
@@ -64,11 +62,11 @@ pub(super) struct Changes {
     file_identity: Arc<FileIdentity>,
     head: HeadFile,
     known: Mutex<Known>,
-    /// The numbers of runs that had a waiter; the head says whose a record is, so an old number does no harm.
+    /// The keys of runs that had a waiter. A stale key does no harm, because each record in the head names its run.
     keys: Mutex<HashMap<RunId, i64>>,
-    /// This process has claimed or released a run since the last notice of that.
+    /// This process has claimed or released a run since the last such notification.
     own_claims: AtomicBool,
-    /// The thread waits for nothing but [`Changes::awake`].
+    /// The thread waits only for [`Changes::awake`].
     dormant: AtomicBool,
     closed: AtomicBool,
     warning: OnceLock<String>,
@@ -77,7 +75,7 @@ pub(super) struct Changes {
 impl Changes {
     pub(super) fn new(location: Location, reader: Arc<Reader>, drivers: Arc<Drivers>, file_identity: Arc<FileIdentity>) -> Self {
         let head = HeadFile::new(&location);
-        // What cannot be read now is read, and reported, when someone waits for a change of it.
+        // If the head cannot be read now, it is read, and the error reported, when a caller waits for a change.
         let known = Known {
             last: head.open().and_then(|head| head.first()),
             overwritten: false,
@@ -111,24 +109,23 @@ impl Changes {
         &self.feed
     }
 
-    /// Why changes of other processes are noticed later than they could be.
     pub(super) fn warning(&self) -> Option<String> {
         self.warning.get().cloned()
     }
 
-    /// A marker of the present state.
+    /// A marker for the current state.
     pub(super) fn marker(&self) -> u64 {
         self.check_head();
-        // Files that nothing can be locked in have no head that is kept up to date.
+        // A store read without locks has no head that is kept up to date.
         if self.reader.is_without_locks()
             && let Err(error) = self.check_database()
         {
-            tracing::debug!(%error, "changes of others cannot be seen now; whoever reads the database is told why");
+            tracing::debug!(%error, "cannot check for changes of other processes; the next read reports why");
         }
         self.feed.marker()
     }
 
-    /// This process has committed these appends: writes the head, and wakes who waits for them here.
+    /// Handles appends that this process has committed: writes the head and wakes local waiters.
     pub(super) fn committed(&self, head: &mut Head, appended: &[(&Append, i64)], claims: &[&RunId]) {
         {
             let mut known = self.known();
@@ -146,12 +143,12 @@ impl Changes {
         self.feed.runs_changed(appended.chain(claims.iter().map(|run| (*run, None))));
     }
 
-    /// This process has changed something that belongs to no run in particular.
+    /// Handles a change of this process that does not belong to a particular run.
     pub(super) fn all_changed(&self) {
         self.feed.all_changed();
     }
 
-    /// Compares the head with what is known of it; another one means that another process has committed.
+    /// Compares the head with the last known one; a difference means that another process has committed.
     fn check_head(&self) {
         let head = self.head.open();
         let is_new = {
@@ -178,9 +175,9 @@ impl Changes {
             Some(key) => key,
             None => {
                 let found = self.reader.read(|view| run_key(view, run));
-                // Without its number, the run counts as changed, and whoever reads it is told what is wrong.
+                // Without its key the run counts as changed, and reading it reports the error.
                 let key = found.unwrap_or_else(|error| {
-                    tracing::debug!(%run, %error, "the number of a run cannot be read");
+                    tracing::debug!(%run, %error, "cannot read the key of a run");
                     None
                 })?;
                 let mut keys = self.keys();
@@ -194,7 +191,7 @@ impl Changes {
         head.version_of(run, key)
     }
 
-    /// Compares SQLite's count of commits, which cannot fail to be raised, and says nothing about runs.
+    /// Compares SQLite's commit counter, which is always reliable but does not say which runs changed.
     fn check_database(&self) -> Result<(), StoreError> {
         let now = self.reader.data_version()?;
         if std::mem::replace(&mut self.known().data_version, now) != now {
@@ -203,11 +200,11 @@ impl Changes {
         Ok(())
     }
 
-    /// The drivers that are alive; that one of them is gone is a change of its runs, although no one committed it.
+    /// Detects dead drivers: the end of a driver is a change of its runs even though nothing was committed.
     fn check_drivers(&self, alive: &mut BTreeSet<DriverId>) {
         let now = match self.drivers.all_alive() {
             Ok(now) => now,
-            Err(error) => return tracing::debug!(%error, "the drivers cannot be listed; they are read again in a second"),
+            Err(error) => return tracing::debug!(%error, "cannot list the drivers; trying again in a second"),
         };
         let now: BTreeSet<DriverId> = now.into_keys().collect();
         if !alive.is_subset(&now) {
@@ -240,7 +237,7 @@ impl Changes {
             let due = checked.is_none_or(|checked| checked.elapsed() >= every);
             if due && checked.is_some() && !self.feed.is_waited_for() {
                 self.dormant.store(true, Ordering::SeqCst);
-                // Someone who came before this was set has not interrupted.
+                // A waiter that came before `dormant` was set has not interrupted this thread.
                 if !self.feed.is_waited_for() {
                     interrupt.wait(None, None);
                 }
@@ -262,7 +259,7 @@ impl Changes {
                 let is_first = checked.replace(Instant::now()).is_none();
                 let is_well = self.check_patiently(&mut alive, &mut failing);
                 if is_first && is_well {
-                    // A driver may have died after a waiter saw it alive and before its lock was looked at here.
+                    // A driver may have died after a waiter saw it alive and before its lock was checked here.
                     self.feed.all_changed();
                 }
             }
@@ -281,7 +278,7 @@ impl Changes {
         self.warning.get_or_init(|| warning);
     }
 
-    /// Checks everything. Those who wait are told only of a failure that lasts: one that passes is no reason to end what is driven.
+    /// Checks everything. Waiters get an error only if a failure persists: a temporary one is no reason to stop driving.
     fn check_patiently(&self, alive: &mut BTreeSet<DriverId>, failing: &mut Option<Instant>) -> bool {
         let Err(error) = self.check_all(alive) else {
             *failing = None;
@@ -296,11 +293,11 @@ impl Changes {
         false
     }
 
-    /// Watches until the store is closed. A panic must not leave those who wait without a word.
+    /// Watches until the store is closed, restarting after a panic so that waiters are never left hanging.
     fn watch_always(&self, interrupt: &Interrupt) {
         while let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.watch(interrupt))) {
             let detail = panic.downcast_ref::<&str>().copied().unwrap_or("without a message");
-            tracing::error!(detail, "the thread that watches the database panicked; it starts again");
+            tracing::error!(detail, "the thread that watches the database panicked; restarting it");
             self.feed.set_failure(Some(StoreError::Io(format!("watching the database for changes panicked: {detail}"))));
             std::thread::sleep(CHECK);
         }
@@ -310,19 +307,20 @@ impl Changes {
         if file_changes.head {
             self.check_head();
         }
-        // A claim of this process has woken those it is about. That one of another process came in the same millisecond is found within a second.
+        // A claim of this process has already woken its waiters. If another process made a claim in the same millisecond, the
+        // next check finds it.
         if file_changes.claims && !self.own_claims.swap(false, Ordering::SeqCst) {
             self.feed.all_changed();
         }
         if file_changes.drivers {
-            // The system closes a file before it ends its lock.
+            // The system closes a file before it releases its lock.
             std::thread::sleep(PAUSE);
             self.check_drivers(alive);
         }
     }
 }
 
-/// The thread that watches, started when someone waits first. It ends when this is dropped.
+/// The watching thread, started when a caller first waits and ended on drop.
 #[derive(Debug)]
 pub(super) struct Watcher {
     changes: Arc<Changes>,
@@ -334,11 +332,11 @@ impl Watcher {
         Self { changes, thread: OnceLock::new() }
     }
 
-    /// Sees to it that changes are watched for from now on.
+    /// Ensures that the thread is watching for changes.
     pub(super) fn awake(&self) -> Result<(), StoreError> {
         let started = self.thread.get_or_init(|| start(&self.changes));
         let Some((interrupt, _)) = started else {
-            return Err(StoreError::Io("a thread that watches the database cannot be started".to_owned()));
+            return Err(StoreError::Io("cannot start the thread that watches the database".to_owned()));
         };
         if self.changes.dormant.load(Ordering::SeqCst) && self.changes.dormant.swap(false, Ordering::SeqCst) {
             interrupt.set();
@@ -355,7 +353,7 @@ fn start(changes: &Arc<Changes>) -> Option<(Arc<Interrupt>, JoinHandle<()>)> {
             std::thread::Builder::new().name("lockgate-changes".to_owned()).spawn(move || changes.watch_always(&waits))?;
         Ok::<_, std::io::Error>((interrupt, thread))
     };
-    start().inspect_err(|error| tracing::warn!(%error, "the thread that watches the database cannot be started")).ok()
+    start().inspect_err(|error| tracing::warn!(%error, "cannot start the thread that watches the database")).ok()
 }
 
 impl Drop for Watcher {

@@ -1,4 +1,4 @@
-//! Makes one transaction of a batch of requests, on the connection that writes.
+//! Commits a batch of requests in one transaction on the writing connection.
 
 use super::append::{self, Appended, Broken, Claimed, Granted, Remembered};
 use super::changes::Changes;
@@ -18,15 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// The connection that writes, and what it needs.
 #[derive(Debug)]
 pub(super) struct Committer {
     location: Location,
     drivers: Arc<Drivers>,
     changes: Arc<Changes>,
-    /// Opened when it is needed first, and again after it failed to roll back.
+    /// Opened on first use, and again after a failed rollback.
     connection: Option<Connection>,
-    /// Whether the connection waits for the disk with each commit, as it does when it is opened.
+    /// Whether the connection syncs with each commit, which is the initial setting.
     durable: bool,
     scan_guard: ScanGuard,
     remembered: Remembered,
@@ -47,8 +46,8 @@ impl Committer {
         Self { location, drivers, changes, connection: None, durable: true, scan_guard, remembered, log, head, file_identity }
     }
 
-    /// Makes the batch durable, each request with what became of it; or fails, and then nothing of it is recorded unless the error says so.
-    /// False when another process has the lock and `patient` is not set.
+    /// Makes a batch durable and stores each request's outcome in it. On an error nothing is recorded, unless the error says
+    /// so. Returns false if another process has the lock and `patient` is not set.
     pub(super) fn commit(&mut self, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
         self.file_identity.check_sometimes()?;
         if self.connection.is_none() {
@@ -74,7 +73,7 @@ impl Committer {
         result
     }
 
-    /// Writes down, outside the database, what is durable in it, and tells who waits for it.
+    /// Writes the head file after a durable commit, and wakes waiters.
     fn acknowledge(&mut self, batch: &[Request]) {
         let (mut appended, mut claims) = (Vec::new(), Vec::new());
         for request in batch {
@@ -98,7 +97,7 @@ impl Committer {
     fn connect(&self) -> Result<Connection, StoreError> {
         let failed = |error| explain(error, None, &self.location.database);
         let mut connection = self.location.connect(&self.scan_guard)?;
-        // Locks are waited for in `begin`, and the log is emptied in `checkpoint_wal`.
+        // `begin` waits for locks, and `checkpoint_wal` checkpoints the log.
         connection
             .execute_batch("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 0; PRAGMA wal_autocheckpoint = 0;")
             .map_err(failed)?;
@@ -114,7 +113,7 @@ impl Committer {
         Ok(connection)
     }
 
-    /// Whether the next transaction waits for the disk. One that does makes all before it durable, too.
+    /// Sets whether the next transaction waits for the disk. One that does also makes all earlier ones durable.
     fn set_durable(&mut self, connection: &Connection, durable: bool) -> Result<(), StoreError> {
         if self.durable != durable {
             let level = if durable { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
@@ -140,7 +139,8 @@ impl Committer {
             })?;
         }
         run(connection, "COMMIT").map_err(|error| {
-            // Where writing to the log was refused, the frame that ends the transaction is not there. Nothing is as sure of any other failure.
+            // If writing to the log failed, the frame that commits the transaction is missing. After any other failure the
+            // outcome is unknown.
             let refused =
                 error.sqlite_error().is_some_and(|code| matches!(code.extended_code, ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE));
             match failed(error) {
@@ -151,7 +151,7 @@ impl Committer {
         Ok(true)
     }
 
-    /// Takes the write lock; other processes hold it only for the time of a transaction.
+    /// Takes the write lock; other processes hold it only for the duration of a transaction.
     fn begin(&self, connection: &Connection, patient: bool) -> Result<bool, StoreError> {
         let mut deadline = None;
         loop {
@@ -184,17 +184,17 @@ impl Committer {
         Ok(())
     }
 
-    /// Whether there is so much in the write-ahead log that it is time to empty it.
+    /// Whether the write-ahead log is long enough to be checkpointed.
     pub(super) fn wal_is_long(&mut self) -> bool {
         self.log.is_long()
     }
 
-    /// Brings what is in the write-ahead log to its place. That this fails loses nothing; it is tried again later.
+    /// Checkpoints the write-ahead log. A failure loses nothing; it is retried later.
     pub(super) fn checkpoint_wal(&mut self) {
         if let Some(connection) = &self.connection {
             match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-                Ok(()) => tracing::trace!("write-ahead log emptied"),
-                Err(error) => tracing::debug!(%error, "the write-ahead log is not emptied now"),
+                Ok(()) => tracing::trace!("write-ahead log checkpointed"),
+                Err(error) => tracing::debug!(%error, "cannot checkpoint the write-ahead log now"),
             }
         }
         self.log.emptied();

@@ -1,7 +1,8 @@
 //! Drivers: which processes drive runs, and which of them are alive.
 //!
-//! A driver is alive for as long as it holds the lock on `drivers/<id>.lock`; the operating system ends that lock with the process, however it
-//! ends. The file is locked before it gets its name, and no id is used twice, so whoever can lock a named file has found a dead driver.
+//! A driver is alive for as long as it holds the lock on `drivers/<id>.lock`; the operating system releases that lock when
+//! the process ends, however it ends. The file is locked before it gets its final name, and ids are never reused, so a
+//! process that can lock a named file has found a dead driver.
 
 use super::errors::explain_system;
 use crate::cleanup;
@@ -18,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The drivers of a store, seen from one process.
 #[derive(Debug)]
 pub(super) struct Drivers {
     folder: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Drivers {
     lock: Mutex<Option<Lock>>,
 }
 
-/// This process's lock: alive while it is open.
+/// This process's lock: held while the file is open.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
@@ -35,13 +35,13 @@ struct Lock {
     _file: File,
 }
 
-/// What stands in a lock file.
+/// The content of a lock file.
 #[derive(Serialize, Deserialize)]
 struct Content {
     pid: u32,
     host: String,
     started: Timestamp,
-    /// When the process was started, in the kernel's own count: with the process id it names a process for good.
+    /// When the process was started, in the kernel's clock ticks: together with the pid it identifies a process uniquely.
     start_ticks: Option<u64>,
 }
 
@@ -52,17 +52,15 @@ impl Drivers {
         Self { folder: store.join("drivers"), own, held: Arc::default(), lock: Mutex::default() }
     }
 
-    /// This process's driver id.
     pub(super) fn own(&self) -> &DriverId {
         &self.own
     }
 
-    /// The claims that this process holds.
     pub(super) fn held(&self) -> &Arc<HeldClaims> {
         &self.held
     }
 
-    /// Makes this process's driver known as alive, before the first run is claimed for it.
+    /// Registers this process's driver as alive, before it claims its first run.
     pub(super) fn register(&self) -> Result<(), StoreError> {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if lock.is_none() {
@@ -95,10 +93,10 @@ impl Drivers {
         self.folder.join(format!("{driver}.lock"))
     }
 
-    /// Who the driver is, if it is alive. The lock file of a dead one is removed.
+    /// The driver's details, if it is alive. The lock file of a dead driver is removed.
     pub(super) fn alive(&self, driver: &DriverId) -> Result<Option<DriverInfo>, StoreError> {
         if *driver == self.own {
-            // Our own lock would refuse us a second one.
+            // Our own lock would refuse a second one.
             let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
             return Ok(lock.as_ref().map(|lock| lock.info.clone()));
         }
@@ -112,7 +110,7 @@ impl Drivers {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        // A shared lock: two who look at once must not take each other for the driver.
+        // A shared lock, so that two concurrent checks do not take each other for the driver.
         match file.try_lock_shared() {
             Ok(()) => {
                 tracing::debug!(%driver, "a driver has ended; removing its lock file");
@@ -121,7 +119,7 @@ impl Drivers {
             }
             Err(TryLockError::WouldBlock) => {
                 let content = serde_json::from_reader(&file).unwrap_or_else(|error| {
-                    tracing::debug!(%driver, %error, "a lock file cannot be read; its driver is alive all the same");
+                    tracing::debug!(%driver, %error, "cannot read the lock file of a live driver");
                     Content { pid: 0, host: "an unknown host".to_owned(), started: Timestamp::from_millis(0), start_ticks: None }
                 });
                 let Content { pid, host, started: since, .. } = content;
@@ -131,7 +129,7 @@ impl Drivers {
         }
     }
 
-    /// All drivers that are alive. There are few of them, however many there have been.
+    /// All live drivers.
     pub(super) fn all_alive(&self) -> Result<BTreeMap<DriverId, DriverInfo>, StoreError> {
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -150,9 +148,9 @@ impl Drivers {
     }
 
     fn remove_dead(&self) {
-        // Looking at them is what removes them.
+        // Listing them removes the files of dead ones.
         if let Err(error) = self.all_alive() {
-            tracing::debug!(%error, "lock files of ended drivers stay behind");
+            tracing::debug!(%error, "cannot remove the lock files of dead drivers");
         }
     }
 }
@@ -175,7 +173,8 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// The 22nd field of `/proc/self/stat`; the second is a name in brackets that may hold anything. Absent where there is no such file.
+/// The 22nd field of `/proc/self/stat`; the second is a name in parentheses that may contain anything. `None` on systems
+/// without this file.
 fn start_ticks() -> Option<u64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()

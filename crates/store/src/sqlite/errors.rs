@@ -1,4 +1,4 @@
-//! What SQLite and the operating system say, in the words of the store.
+//! Translates errors of SQLite and the operating system into store errors.
 
 use crate::error::StoreError;
 use rusqlite::{Connection, Error, ErrorCode, ffi};
@@ -6,7 +6,7 @@ use rustix::fs::{Access, AtFlags, CWD};
 use std::io;
 use std::path::Path;
 
-/// Whether somebody else has the lock, so that it is worth trying again.
+/// Whether another connection has the lock, so that a retry makes sense.
 pub(super) fn is_busy(error: &Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -14,7 +14,7 @@ pub(super) fn is_busy(error: &Error) -> bool {
     )
 }
 
-/// Whether it is about what was read, and not about what was to be written.
+/// Whether the error concerns stored data, rather than data to be written.
 pub(super) fn is_damage(error: &Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -22,10 +22,10 @@ pub(super) fn is_damage(error: &Error) -> bool {
     )
 }
 
-/// Says in the words of the store what went wrong with the database at `path`.
+/// Translates an error about the database at `path`.
 pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path) -> StoreError {
     let Error::SqliteFailure(failure, message) = &error else {
-        // Everything else that comes out of a query is a column that does not hold what was written there.
+        // Any other error of a query means that a column does not hold what was written there.
         return corrupt(path, &error.to_string());
     };
     let message = message.clone().unwrap_or_else(|| failure.to_string());
@@ -36,14 +36,12 @@ pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path
             StoreError::Locked(path.to_owned())
         }
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => corrupt(path, &message),
-        // Nobody else interrupts anything.
-        ErrorCode::OperationInterrupted => {
-            corrupt(path, "there is no end to what it holds: its pages lead to each other in a ring")
-        }
+        // Only the scan guard interrupts queries.
+        ErrorCode::OperationInterrupted => corrupt(path, "its pages form a cycle"),
         ErrorCode::CannotOpen => cannot_open(path, &message),
         ErrorCode::SystemIoFailure => match connection.and_then(system_error) {
             Some(system) => explain_system(&system, path),
-            // The index of the log cannot be made as long as it must be.
+            // The index of the log cannot be extended.
             None if matches!(failure.extended_code, ffi::SQLITE_IOERR_SHMOPEN | ffi::SQLITE_IOERR_SHMSIZE) => {
                 StoreError::Full(path.to_owned())
             }
@@ -54,7 +52,7 @@ pub(super) fn explain(error: Error, connection: Option<&Connection>, path: &Path
     }
 }
 
-/// Says in the words of the store what the operating system refused at `path`.
+/// Translates an error of the operating system about `path`.
 pub(super) fn explain_system(error: &io::Error, path: &Path) -> StoreError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
@@ -65,16 +63,15 @@ pub(super) fn explain_system(error: &io::Error, path: &Path) -> StoreError {
     }
 }
 
-/// Says that the database is not what was written.
 pub(super) fn corrupt(path: &Path, detail: &str) -> StoreError {
-    StoreError::Corrupt(format!("{} is damaged or not a database of Lockgate: {detail}", path.display()))
+    StoreError::Corrupt(format!("{} is damaged or not a Lockgate database: {detail}", path.display()))
 }
 
 fn cannot_open(path: &Path, message: &str) -> StoreError {
     let folder = path.parent().unwrap_or(path);
     match path.try_exists() {
         Ok(false) => StoreError::NotFound(path.to_owned()),
-        // Beside the database, SQLite makes two files of its own.
+        // SQLite creates two more files next to the database.
         Ok(true) if rustix::fs::accessat(CWD, folder, Access::WRITE_OK, AtFlags::EACCESS).is_err() => {
             StoreError::ReadOnly(folder.to_owned())
         }
@@ -90,7 +87,7 @@ fn cannot_open(path: &Path, message: &str) -> StoreError {
 }
 
 fn system_error(connection: &Connection) -> Option<io::Error> {
-    // SAFETY: the handle is that of a connection which is open for as long as it is borrowed here, and the call only reads from it.
+    // SAFETY: the handle belongs to a connection that stays open while it is borrowed here, and the call only reads from it.
     let number = unsafe { ffi::sqlite3_system_errno(connection.handle()) };
     (number != 0).then(|| io::Error::from_raw_os_error(number))
 }

@@ -1,4 +1,5 @@
-//! What the operating system says about the files of a store: that the head was written, that files came or went, that a driver closed its lock file.
+//! inotify events for the files of a store: the head was written, files appeared or disappeared, a driver closed its lock
+//! file.
 
 use super::open::Location;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -10,24 +11,23 @@ use std::mem::MaybeUninit;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What was noticed since the last time.
+/// What has happened since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileChanges {
-    /// The head was written, or is another file.
+    /// The head was written or replaced.
     pub(super) head: bool,
-    /// A claim was made or released.
     pub(super) claims: bool,
-    /// A driver may have come or gone.
+    /// A driver may have started or ended.
     pub(super) drivers: bool,
-    /// Notices were lost: anything may have happened.
+    /// Events were lost: anything may have happened.
     pub(super) lost: bool,
 }
 
-/// A source of notices that another thread can interrupt.
+/// An event source that another thread can interrupt.
 #[derive(Debug)]
 pub(super) struct FileEvents {
     inotify: OwnedFd,
-    /// The watch on the head, where it exists.
+    /// The watch on the head, if it exists.
     head: Option<i32>,
     drivers: Option<i32>,
     head_path: PathBuf,
@@ -35,7 +35,7 @@ pub(super) struct FileEvents {
 }
 
 impl FileEvents {
-    /// Watches the files of a store; fails where the system has no such watches left.
+    /// Watches the files of a store; fails if the system has no watches left.
     pub(super) fn of(location: &Location, head: &Path) -> Result<Self, Errno> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let files =
@@ -52,16 +52,16 @@ impl FileEvents {
         Ok(file_events)
     }
 
-    /// Watches what did not exist before, or is another file now.
+    /// Watches files that were created or replaced since.
     fn watch_again(&mut self) -> Result<(), Errno> {
-        // The times of the head are set when a claim changes, and nothing else sets them alone.
+        // A changed claim sets the times of the head; nothing else changes them alone.
         self.head = self.watch(&self.head_path, WatchFlags::MODIFY | WatchFlags::ATTRIB)?;
         let ends = WatchFlags::CLOSE_WRITE | WatchFlags::DELETE | WatchFlags::MOVED_TO;
         self.drivers = self.watch(&self.drivers_folder, ends)?;
         Ok(())
     }
 
-    /// Watches a file, if it exists: each comes with the first commit or claim.
+    /// Watches a file if it exists: each is created with the first commit or claim.
     fn watch(&self, path: &Path, events: WatchFlags) -> Result<Option<i32>, Errno> {
         match inotify::add_watch(&self.inotify, path, events) {
             Ok(watch) => Ok(Some(watch)),
@@ -70,7 +70,7 @@ impl FileEvents {
         }
     }
 
-    /// Takes what was noticed, without waiting for more. Fails where a file that was created meanwhile cannot be watched.
+    /// Drains the pending events without waiting for more. Fails if a newly created file cannot be watched.
     pub(super) fn take(&mut self) -> Result<FileChanges, Errno> {
         let mut file_changes = FileChanges::default();
         let mut buffer = [MaybeUninit::uninit(); 4096];
@@ -97,7 +97,7 @@ impl FileEvents {
     }
 }
 
-/// Interrupts a thread that waits for notices.
+/// Interrupts a thread that waits for events.
 #[derive(Debug)]
 pub(super) struct Interrupt(OwnedFd);
 
@@ -108,12 +108,12 @@ impl Interrupt {
 
     pub(super) fn set(&self) {
         if let Err(error) = write(&self.0, &1_u64.to_ne_bytes()) {
-            // A counter that cannot be raised further is set already.
-            tracing::trace!(%error, "the interruption is pending already");
+            // A counter that cannot be raised further is already set.
+            tracing::trace!(%error, "the interrupt is already pending");
         }
     }
 
-    /// Waits for a notice or the interruption, for at most this long; without notices, for the interruption alone.
+    /// Waits for an event or the interrupt, up to `longest`; without `file_events`, for the interrupt alone.
     pub(super) fn wait(&self, file_events: Option<&FileEvents>, longest: Option<Duration>) {
         let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
         let own = PollFd::new(&self.0, PollFlags::IN);
@@ -122,11 +122,11 @@ impl Interrupt {
             None => poll(&mut [own], timeout.as_ref()),
         };
         if let Err(error) = waited {
-            tracing::trace!(%error, "the wait was cut short; the next check comes early");
+            tracing::trace!(%error, "the wait was interrupted; checking early");
         }
         match read(&self.0, &mut [0; 8]) {
             Ok(_) | Err(Errno::AGAIN) => {}
-            Err(error) => tracing::debug!(%error, "the interruption could not be reset; the next check comes early"),
+            Err(error) => tracing::debug!(%error, "cannot reset the interrupt; checking early"),
         }
     }
 }

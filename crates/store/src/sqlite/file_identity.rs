@@ -1,4 +1,4 @@
-//! Whether the database that is open is still the one at its path. SQLite goes on writing to a file that was deleted, and to one that was moved.
+//! Whether the open database is still the one at its path. SQLite keeps writing to a file that was deleted or moved.
 
 use super::errors::explain_system;
 use crate::error::StoreError;
@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// However often a store is asked, the path is looked up no more often than this: each step of a run asks.
+/// The path is checked at most this often, because each step of a run asks for it.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The database file as it was when it was opened.
+/// The identity of the database file when it was opened.
 #[derive(Debug)]
 pub(super) struct FileIdentity {
     database: PathBuf,
-    /// Absent where it could not be read, and then nothing is known.
+    /// `None` if it could not be read; then nothing is checked.
     identity: Option<(u64, u64)>,
     looked: Mutex<Instant>,
 }
@@ -23,12 +23,12 @@ pub(super) struct FileIdentity {
 impl FileIdentity {
     pub(super) fn of(database: PathBuf) -> Self {
         let identity = identity(&database)
-            .inspect_err(|error| tracing::warn!(%error, "whether the database stays where it is cannot be checked"))
+            .inspect_err(|error| tracing::warn!(%error, "cannot check whether the database file is removed or moved"))
             .ok();
         Self { database, identity, looked: Mutex::new(Instant::now()) }
     }
 
-    /// Fails where the file is gone, or another one is there. That it cannot be seen for another reason does not mean that it is gone.
+    /// Fails if the file is gone or was replaced. Being unable to check for another reason is not a failure.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let Some(known) = self.identity else { return Ok(()) };
         match identity(&self.database) {
@@ -40,7 +40,7 @@ impl FileIdentity {
         }
     }
 
-    /// The same, unless it was checked a moment ago.
+    /// Like [`FileIdentity::check`], but skipped if the last check was recent.
     pub(super) fn check_sometimes(&self) -> Result<(), StoreError> {
         let now = Instant::now();
         {

@@ -1,4 +1,4 @@
-//! Reading lists: runs, holds and timers.
+//! Lists of runs, holds and timers.
 
 use super::drivers::Drivers;
 use super::reader::{Reader, hold_state, rows_of, run_key};
@@ -24,7 +24,7 @@ pub(super) fn runs(reader: &Reader, drivers: &Drivers, filter: &RunFilter, page:
     let mut parameters: Vec<Box<dyn ToSql>> = vec![Box::new(before)];
     if !statuses.is_empty() {
         which += &format!(" AND status IN ({})", vec!["?"; statuses.len()].join(", "));
-        parameters.extend(statuses.iter().map(|status| Box::new(status.word()) as Box<dyn ToSql>));
+        parameters.extend(statuses.iter().map(|status| Box::new(status.as_str()) as Box<dyn ToSql>));
     }
     if let Some(workflow) = workflow {
         which += " AND workflow = ?";
@@ -73,12 +73,12 @@ fn list_runs(
     Ok(listed.collect())
 }
 
-/// Runs in the background that could continue and that no live process drives, this one included.
+/// Background runs that can continue and have no live driver, not even this process.
 pub(super) fn undriven(reader: &Reader, drivers: &Drivers, limit: usize) -> Result<Vec<RunId>, StoreError> {
     let alive = drivers.all_alive()?;
     let is_free = |driver: &Option<DriverId>| driver.as_ref().is_none_or(|id| id == drivers.own() || !alive.contains_key(id));
     reader.read(|view| {
-        // Their timers are due before all others.
+        // Drive timers are due before all others.
         let mut statement = view.prepare_cached(
             "SELECT r.run, r.driver FROM timers t JOIN runs r ON r.key = t.run_key WHERE t.due <= 0 AND t.kind = ?1 \
              ORDER BY t.due, t.run_key",
@@ -170,7 +170,6 @@ pub(super) fn timers(reader: &Reader, due_before: Timestamp, limit: usize) -> Re
     reader.read(|view| list_timers(view, which, params![due_before.as_millis(), row_limit(limit)]))
 }
 
-/// Timers with the ids of their runs.
 pub(super) fn list_timers(view: &Connection, which: &str, parameters: impl Params) -> rusqlite::Result<Vec<TimerRow>> {
     view.prepare_cached(&format!(
         "SELECT t.timer, r.run, t.due, t.kind, t.target FROM timers t JOIN runs r ON r.key = t.run_key WHERE {which}"
@@ -187,7 +186,7 @@ pub(super) fn list_timers(view: &Connection, which: &str, parameters: impl Param
     .collect()
 }
 
-/// What comes after every text that begins so.
+/// An upper bound for all strings with this prefix.
 fn past(prefix: &str) -> String {
     format!("{prefix}\u{10ffff}")
 }

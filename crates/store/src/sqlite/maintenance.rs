@@ -1,4 +1,4 @@
-//! Upkeep while others go on: a copy of the whole database, and the end of values that nobody refers to.
+//! Maintenance without blocking other processes: backups, and removing unreferenced values.
 
 use super::errors::{explain, is_damage};
 use super::open::Location;
@@ -12,14 +12,14 @@ use std::path::Path;
 
 const UNREFERENCED: &str = "FROM stored_values WHERE digest NOT IN (SELECT digest FROM value_refs)";
 
-/// Copies the database as of one moment, on a connection of its own, which waits for nobody and keeps nobody waiting.
+/// Writes a consistent copy of the database, on a separate connection that neither waits for others nor blocks them.
 pub(super) fn back_up(location: &Location, file: &Path) -> Result<(), StoreError> {
     let fresh = temporary_name(file);
     let Some(name) = fresh.to_str() else {
         return Err(StoreError::Io(format!("{} cannot be the name of a backup; use one that is UTF-8", file.display())));
     };
     require_dir(file)?;
-    // Also from a disk that is full, to another one.
+    // This also works from a full disk to another one.
     let source = location.open_read_only(&ScanGuard::default())?;
     let copied = source.execute("VACUUM INTO ?1", [name]).map_err(|error| {
         let path = if is_damage(&error) { &location.database } else { file };
@@ -40,7 +40,7 @@ pub(super) fn unreferenced(reader: &Reader) -> Result<Unreferenced, StoreError> 
     reader.read(count)
 }
 
-/// Values come with what refers to them, in one transaction, so within another one nothing can be on its way.
+/// Values and their references are written in the same transaction, so this one cannot see a value without its reference.
 pub(super) fn remove_unreferenced(location: &Location) -> Result<Unreferenced, StoreError> {
     let mut connection = location.connect(&ScanGuard::default())?;
     let removed = (|| {

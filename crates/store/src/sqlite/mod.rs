@@ -1,21 +1,21 @@
-//! The store in a folder: the database `lockgate.db`, and `drivers/` with one lock file per process that drives runs.
+//! The store in a directory: the database `lockgate.db`, and `drivers/` with one lock file per driver process.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | `open` | makes and opens the database file |
-//! | `read_only` | reads it where nothing can be written |
-//! | `schema` | the tables, and the steps between their formats |
-//! | `writer`, `committer` | take what waits, and make one transaction of it |
-//! | `wal` | when the write-ahead log is emptied, and room made ahead of it |
-//! | `head` | which commits were acknowledged last, outside the database |
-//! | `changes`, `file_events` | who waits for changes of others learns of them, through one thread per process |
-//! | `file_identity` | whether the database is still where it was opened |
-//! | `append`, `outbox` | what happens inside such a transaction; notices that wait to be delivered |
-//! | `scan_guard` | an end to all reading, also of a damaged database |
-//! | `reader`, `lists`, `scan` | read histories, lists, and everything |
-//! | `maintenance` | copies of the database; the end of values that nobody refers to |
-//! | `drivers` | who drives, and who is alive |
-//! | `errors` | what SQLite and the operating system say, in the words of the store |
+//! | `open` | creates and opens the database file |
+//! | `read_only` | reads the database when nothing can be written |
+//! | `schema` | the tables and their migrations |
+//! | `writer`, `committer` | collect waiting requests and commit them in one transaction |
+//! | `wal` | when to checkpoint the write-ahead log, and preallocating space for it |
+//! | `head` | which commits were acknowledged last, recorded outside the database |
+//! | `changes`, `file_events` | notify waiters of changes by other processes, with one thread per process |
+//! | `file_identity` | whether the database file is still the one that was opened |
+//! | `append`, `outbox` | appends and outbox changes inside a transaction |
+//! | `scan_guard` | bounds every read, even of a damaged database |
+//! | `reader`, `lists`, `scan` | read histories, lists and everything |
+//! | `maintenance` | backups; removing unreferenced values |
+//! | `drivers` | which processes drive runs, and which of them are alive |
+//! | `errors` | translates errors of SQLite and the operating system |
 
 mod append;
 mod changes;
@@ -60,10 +60,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use writer::Writer;
 
-/// One process's hold on a store in a folder.
+/// One process's handle on a store in a directory.
 #[derive(Debug)]
 pub struct SqliteStore {
-    // In this order: writer and watcher have ended before the lock file goes.
+    // Drop order: the writer and the watcher must end before the lock file is removed.
     writer: Writer,
     watcher: Watcher,
     changes: Arc<Changes>,
@@ -75,40 +75,40 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in this folder, and makes both where they are missing.
+    /// Opens the store in this directory, creating both if they are missing.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         Self::open_with(folder, Settings::default())
     }
 
-    /// Opens the store in this folder, or says that there is none.
+    /// Opens the store in this directory; fails if there is none.
     pub fn open_existing(folder: &Path) -> Result<Self, StoreError> {
         Self::at(Location::new(folder, Settings::default()), false)
     }
 
-    /// Opens the store in this folder for reading, also where nothing can be written, or says that there is none. Whether
-    /// what is asked to be written nevertheless can be turns out then.
+    /// Opens the store in this directory for reading, even if nothing can be written; fails if there is none. An attempt to
+    /// write still works if the files permit it.
     pub fn open_read_only(folder: &Path) -> Result<Self, StoreError> {
         Self::at(Location::new(folder, Settings::default()), true)
     }
 
-    /// Opens the store in this folder, and makes both where they are missing, with settings of one's own.
+    /// Like [`SqliteStore::open`], with custom settings.
     pub fn open_with(folder: &Path, settings: Settings) -> Result<Self, StoreError> {
         let location = Location::new(folder, settings);
         location.create()?;
         Self::at(location, false)
     }
 
-    /// What was found to be missing when the store was opened. Only one that was opened for reading can lack anything.
+    /// Commits found to be missing when the store was opened. Always empty unless it was opened for reading.
     pub fn missing_at_the_end(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// Takes the store in this folder as it is, whatever was recorded in it before: a person has accepted the loss.
+    /// Accepts the store in this directory as it is, on a person's decision to live with lost commits.
     pub fn accept_missing(folder: &Path) -> Result<(), StoreError> {
         head::forget(&Location::new(folder, Settings::default()))
     }
 
-    /// The processes that drive runs of the store in this folder, whatever has become of the database itself.
+    /// The processes that drive runs of the store in this directory, independent of the state of the database.
     pub fn living_drivers(folder: &Path) -> Result<Vec<DriverInfo>, StoreError> {
         Ok(Drivers::new(folder).all_alive()?.into_values().collect())
     }

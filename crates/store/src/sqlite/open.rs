@@ -1,4 +1,4 @@
-//! Making and opening the database file.
+//! Creates and opens the database file.
 
 use super::errors::{corrupt, explain, explain_system, is_busy};
 use super::read_only::{self, Source};
@@ -13,18 +13,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How much of the database a connection keeps in memory. The system keeps as much of it as there is room for, and reading from there is quick, while a
-/// process that drives runs may have nothing to do for weeks.
+/// The page cache per connection. It is small because the operating system caches the file anyway, and a process that drives
+/// runs may be idle for weeks.
 const CACHE_KILOBYTES: i32 = 1000;
 
-/// How a store in a folder behaves.
+/// Settings of a store in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How long to wait for other processes that write.
+    /// How long to wait for other processes that hold the write lock.
     pub lock_wait: Duration,
-    /// How many pages of 4096 bytes the database may grow to; no limit when absent.
+    /// The maximum size of the database in pages of 4096 bytes; `None` for no limit.
     pub max_pages: Option<u32>,
-    /// Whether files are watched for commits of other processes; otherwise the database is polled for them.
+    /// Whether to watch files for commits of other processes, instead of polling the database.
     pub watch_files: bool,
 }
 
@@ -34,7 +34,6 @@ impl Default for Settings {
     }
 }
 
-/// Where a store is, and how it behaves.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     pub(super) folder: PathBuf,
@@ -47,8 +46,9 @@ impl Location {
         Self { folder: folder.to_owned(), database: folder.join("lockgate.db"), settings }
     }
 
-    /// Makes folder and database where they are missing. A new database is made aside, without the journal that nobody needs yet, and put in
-    /// its place complete and durable, so that nobody ever meets half of one.
+    /// Creates the directory and the database if they are missing. A new database is created under a temporary name, without
+    /// the journal it does not need yet, and renamed once it is complete and durable, so that no process ever sees half of
+    /// one.
     pub(super) fn create(&self) -> Result<(), StoreError> {
         if self.database.try_exists().map_err(|error| explain_system(&error, &self.database))? {
             return Ok(());
@@ -57,7 +57,7 @@ impl Location {
         fs::create_dir_all(&self.folder).map_err(|error| explain_system(&error, &self.folder))?;
         let fresh = self.folder.join(format!("lockgate.db.new-{:016x}", rand::random::<u64>()));
         let made = self.create_as(&fresh);
-        // Removed whether it was put in its place (which is a second name of it) or not.
+        // Removed in either case: on success it is a second hard link to the database.
         crate::cleanup::remove_file(&fresh);
         made?;
         for folder in [Some(self.folder.clone()), parent].into_iter().flatten().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -83,19 +83,20 @@ impl Location {
         match fs::hard_link(fresh, &self.database) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            // A file system without hard links; two processes that begin at once are then less well guarded against each other.
+            // The file system has no hard links, so two processes that start at the same time are less well protected from
+            // each other.
             Err(_) => fs::rename(fresh, &self.database).map_err(|error| explain_system(&error, &self.database)),
         }
     }
 
-    /// Opens the database, checks that it is one of ours, and takes it to the present format.
+    /// Opens the database, checks that it belongs to Lockgate, and migrates it to the current format.
     pub(super) fn open(&self, scan_guard: &ScanGuard) -> Result<Connection, StoreError> {
         let mut connection = self.connect(scan_guard)?;
         let deadline = Instant::now() + self.settings.lock_wait;
         loop {
             let found = match self.check(&mut connection) {
                 Ok(found) => found,
-                // Some locks are refused without waiting, where waiting could end in a deadlock.
+                // SQLite refuses some locks without waiting, to avoid a deadlock.
                 Err(error) if is_busy(&error) && Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(rand::random_range(1..10)));
                     continue;
@@ -110,7 +111,7 @@ impl Location {
         }
     }
 
-    /// Opens the database as [`Location::open`] does; where nothing can be written, so that it can be read at least.
+    /// Like [`Location::open`], but falls back to a read-only connection if nothing can be written.
     pub(super) fn open_read_only(&self, scan_guard: &ScanGuard) -> Result<Source, StoreError> {
         match self.open(scan_guard) {
             Ok(connection) => Ok(Source::with_locks(connection)),
@@ -121,7 +122,7 @@ impl Location {
         }
     }
 
-    /// Checks that the database is one of ours, and takes it to the present format.
+    /// Checks that the database belongs to Lockgate, and migrates it to the current format.
     fn check(&self, connection: &mut Connection) -> rusqlite::Result<Found> {
         let found = look(connection)?;
         if matches!(found, Found::Ours | Found::Older) {
@@ -136,38 +137,38 @@ impl Location {
         Ok(found)
     }
 
-    /// Whether a database that cannot be written is one of ours, of the present format.
+    /// Whether a read-only database belongs to Lockgate and has the current format.
     pub(super) fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
         Ok(matches!(look(connection)?, Found::Ours))
     }
 
-    /// Opens the database, which was checked before.
+    /// Opens the database after it has been checked.
     pub(super) fn connect(&self, scan_guard: &ScanGuard) -> Result<Connection, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let failed = |error| explain(error, None, &self.database);
         let mut connection = Connection::open_with_flags(&self.database, flags).map_err(failed)?;
         self.prepare(&mut connection, scan_guard).map_err(failed)?;
-        // SQLite opens what it may not write without a word. (Trying with a descriptor of our own is no way: closing it would end the
-        // locks that other connections of this process hold on the file.)
+        // SQLite silently opens a file read-only if it may not write it. (Testing with our own descriptor is not an option:
+        // closing it would release the locks that other connections of this process hold on the file.)
         if connection.is_readonly("main").map_err(failed)? {
             return Err(StoreError::ReadOnly(self.database.clone()));
         }
         Ok(connection)
     }
 
-    /// Sets on a connection what all of them have.
+    /// Applies the settings that all connections share.
     pub(super) fn prepare(&self, connection: &mut Connection, scan_guard: &ScanGuard) -> rusqlite::Result<()> {
         connection.busy_timeout(self.settings.lock_wait)?;
         scan_guard.set(connection, &self.database)?;
         connection.set_prepared_statement_cache_capacity(64);
         connection.pragma_update(None, "cache_size", -CACHE_KILOBYTES)?;
-        // Else a statement whose limit is a parameter would be prepared anew each time.
+        // Otherwise a statement with a parameter as its limit would be prepared anew each time.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(())
     }
 }
 
-/// What a database says that it is.
+/// Reads the format of a database.
 fn look(connection: &Connection) -> rusqlite::Result<Found> {
     let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -184,17 +185,16 @@ fn look(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// A file that SQLite keeps beside a database.
+/// The path of a file that SQLite keeps next to a database.
 pub(super) fn with_ending(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// What a database turned out to be.
 enum Found {
     Ours,
-    /// Of an earlier format, or empty.
+    /// In an earlier format, or empty.
     Older,
     Newer(i64),
     Foreign,

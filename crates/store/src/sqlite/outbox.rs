@@ -1,4 +1,4 @@
-//! The outbox: notices that are to be delivered, who delivers them, and what became of it.
+//! The outbox: notices to be delivered, who delivers them, and the outcome.
 
 use super::drivers::Drivers;
 use super::reader::Reader;
@@ -11,16 +11,16 @@ use lockgate_engine::run::outbox::NoticeId;
 use lockgate_engine::time::Timestamp;
 use rusqlite::{Connection, Row, params};
 
-/// What is done to a notice inside a transaction.
+/// A change to a notice inside a transaction.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// It is claimed, if it is still as it was listed.
+    /// Claims it, if it is unchanged since it was listed.
     Claim(OutboxEntry),
-    /// Its claim ends with this.
+    /// Ends its claim with this outcome.
     Settle(OutboxRow, Delivery),
 }
 
-/// Which notice, as a condition whose parameters are the first three.
+/// The condition that selects a notice; its parameters are the first three.
 const WHICH: &str = "run_key = (SELECT key FROM runs WHERE run = ?1) AND seq = ?2 AND channel = ?3";
 
 pub(super) fn insert(connection: &Connection, run_key: i64, rows: &[OutboxRow]) -> rusqlite::Result<()> {
@@ -34,7 +34,7 @@ pub(super) fn insert(connection: &Connection, run_key: i64, rows: &[OutboxRow]) 
     Ok(())
 }
 
-/// Makes a change; gives whether there was anything to change.
+/// Applies a change; returns whether a row was changed.
 pub(super) fn change(connection: &Connection, drivers: &Drivers, change: &Change) -> rusqlite::Result<bool> {
     let own = drivers.own().as_str();
     match change {

@@ -1,14 +1,16 @@
-//! Reading where nothing can be written: on a full disk, or in a folder that is read-only.
+//! Reading when nothing can be written: on a full disk, or in a read-only directory.
 //!
-//! A database is read together with its write-ahead log, and with an index of that log beside both, which SQLite makes and lengthens. Where it
-//! cannot, there are three ways, and the first that fits is taken:
+//! SQLite reads a database together with its write-ahead log and an index of that log, which it normally creates and extends.
+//! If it cannot, there are three options, tried in this order:
 //!
-//! 1. Somebody left or keeps an index: it is used as it is, or rebuilt in memory, with all locks (`readonly_shm`).
-//! 2. There is a log without an index: the index is made in memory. Nobody else has the database open, so no locks are needed.
-//! 3. There is no log: the database file is all there is (`immutable`).
+//! 1. An index exists: use it as it is, or rebuild it in memory, with all locks (`readonly_shm`).
+//! 2. There is a log without an index: build the index in memory. No other process has the database open, so no locks are
+//! needed.
+//! 3. There is no log: read only the database file (`immutable`).
 //!
-//! The last two take no locks. Whether somebody has begun to write after all shows in the files, which are looked at before and after each read.
-//! They are never closed before the process ends: to close a file ends all locks that the process has on it, also those of other connections.
+//! The last two take no locks. To detect a process that starts writing after all, the files are compared before and after
+//! each read. These connections are never closed before the process ends, because closing a file releases all locks that the
+//! process holds on it, including those of other connections.
 
 use super::open::{Location, with_ending};
 use super::scan_guard::ScanGuard;
@@ -21,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The files that were there when a connection without locks was opened.
+/// The state of the files when a connection without locks was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Stamp {
     database: Option<FileStamp>,
@@ -42,7 +44,7 @@ impl Stamp {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         };
-        // Where the database is a link, the log lies beside what it leads to.
+        // If the database is a symlink, the log is next to its target.
         let database = fs::canonicalize(database)?;
         Ok(Self { database: stamp(&database)?, log: stamp(&with_ending(&database, "-wal"))? })
     }
@@ -52,26 +54,25 @@ impl Stamp {
     }
 }
 
-/// A connection for reading; with a stamp of its files where it takes no locks.
+/// A connection for reading, with a stamp of its files if it takes no locks.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// There until it is dropped.
+    /// `Some` until it is dropped.
     connection: Option<Connection>,
     stamp: Option<Stamp>,
 }
 
 impl Source {
-    /// One that takes all locks.
     pub(super) fn with_locks(connection: Connection) -> Self {
         Self { connection: Some(connection), stamp: None }
     }
 
-    /// Whether the files are those that it was opened for, as far as that matters to it.
+    /// Whether the files are unchanged since the connection was opened; always true for one with locks.
     pub(super) fn is_up_to_date(&self, location: &Location) -> bool {
         self.stamp.is_none_or(|stamp| Stamp::of(&location.database).is_ok_and(|present| present == stamp))
     }
 
-    /// Tells this state of the files from others, where it takes no locks.
+    /// Identifies this state of the files, for a connection without locks.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         self.stamp
     }
@@ -81,13 +82,13 @@ impl Deref for Source {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        self.connection.as_ref().expect("it is there until it is dropped")
+        self.connection.as_ref().expect("it is present until it is dropped")
     }
 }
 
 impl DerefMut for Source {
     fn deref_mut(&mut self) -> &mut Connection {
-        self.connection.as_mut().expect("it is there until it is dropped")
+        self.connection.as_mut().expect("it is present until it is dropped")
     }
 }
 
@@ -99,7 +100,7 @@ impl Drop for Source {
     }
 }
 
-/// Opens the database by the first way that reads it; nothing where there is no way.
+/// Opens the database with the first option that works; `None` if there is none.
 pub(super) fn open(location: &Location, scan_guard: &ScanGuard) -> Option<Source> {
     let database = &fs::canonicalize(&location.database).ok()?;
     let check = |mut source: Source| {
@@ -110,17 +111,17 @@ pub(super) fn open(location: &Location, scan_guard: &ScanGuard) -> Option<Source
     if let Some(source) = with_index.and_then(check) {
         return Some(source);
     }
-    // What was there before it is opened, so that nothing that comes meanwhile is missed.
+    // Take the stamp before opening, so that no change in between is missed.
     let stamp = Stamp::of(database).ok()?;
     let without_locks = |connection| Source { connection: Some(connection), stamp: Some(stamp) };
     let source = if stamp.has_log() {
         let source = without_locks(connect(&uri(database, "mode=ro"), Some("unix-none"))?);
-        // So that the index is made in memory, and the log is left as it is.
+        // This builds the index in memory and leaves the log as it is.
         source.execute_batch("PRAGMA locking_mode = EXCLUSIVE").ok()?;
         source.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).ok()?;
         source
     } else if with_ending(database, "-journal").try_exists().unwrap_or(true) {
-        // What another program left there would have to be rolled back first.
+        // A journal of another program would have to be rolled back first.
         return None;
     } else {
         without_locks(connect(&uri(database, "immutable=1"), None)?)
@@ -136,7 +137,7 @@ fn connect(uri: &Path, system: Option<&str>) -> Option<Connection> {
     }
 }
 
-/// The database with options, in the form in which SQLite takes both.
+/// The database path with options, as an SQLite URI.
 fn uri(database: &Path, options: &str) -> PathBuf {
     let mut uri = String::from("file:");
     for byte in database.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! Reading: histories and values, on a connection of its own that never waits for the writer.
+//! Reads histories and values, on a separate connection that never waits for the writer.
 
 use super::append::commit_key;
 use super::errors::{corrupt, explain};
@@ -17,10 +17,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How often something is read again that others changed meanwhile, where nothing can be locked.
+/// How often a read without locks is retried after the files changed meanwhile.
 const MAX_ATTEMPTS: u32 = 10;
 
-/// The connection that reads.
 #[derive(Debug)]
 pub(super) struct Reader {
     source: Mutex<Source>,
@@ -29,7 +28,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens the database; also where it cannot be written if it is for nothing but reading.
+    /// Opens the database; if `read_only`, also when it cannot be written.
     pub(super) fn open(location: Location, read_only: bool) -> Result<Self, StoreError> {
         let scan_guard = ScanGuard::default();
         let source =
@@ -37,7 +36,7 @@ impl Reader {
         Ok(Self { source: Mutex::new(source), scan_guard, location })
     }
 
-    /// The connection, opened anew where it takes no locks and the files are no longer those that it was opened for.
+    /// The connection, reopened if it takes no locks and the files have changed.
     fn source(&self) -> Result<MutexGuard<'_, Source>, StoreError> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         if !source.is_up_to_date(&self.location) {
@@ -46,7 +45,7 @@ impl Reader {
         Ok(source)
     }
 
-    /// Reads with one view of the database, whatever is committed meanwhile, and no more than it can hold.
+    /// Runs a query on a consistent view of the database, bounded by the scan guard.
     pub(super) fn read<T>(&self, query: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         for _ in 0..MAX_ATTEMPTS {
             let source = self.source()?;
@@ -77,7 +76,7 @@ impl Reader {
         let Some(before) = before else {
             return Err(corrupt(
                 &self.location.database,
-                &format!("the commit that the folded state of run {run} ends with is missing"),
+                &format!("the last commit in the materialized state of run {run} is missing"),
             ));
         };
         Ok(Some(Loaded { materialized, before: Digest(before), commits }))
@@ -100,13 +99,12 @@ impl Reader {
         })?;
         for (digest, bytes) in digests.iter().zip(&values) {
             if bytes.as_ref().is_some_and(|bytes| Digest::of(bytes) != *digest) {
-                return Err(corrupt(&self.location.database, &format!("the stored value {digest} is not what was written")));
+                return Err(corrupt(&self.location.database, &format!("the stored value {digest} does not match its digest")));
             }
         }
         Ok(values)
     }
 
-    /// The run's last driver, alive or not.
     pub(super) fn last_driver(&self, run: &RunId) -> Result<Option<DriverId>, StoreError> {
         self.read(|view| {
             let mut statement = view.prepare_cached("SELECT driver FROM runs WHERE run = ?1")?;
@@ -120,7 +118,7 @@ impl Reader {
         self.source().is_ok_and(|source| source.stamp().is_some())
     }
 
-    /// A number that is another one after any other connection, of this process or not, has committed.
+    /// A number that changes after any other connection, in this process or another, has committed.
     pub(super) fn data_version(&self) -> Result<u64, StoreError> {
         let source = self.source()?;
         if let Some(stamp) = source.stamp() {
@@ -133,26 +131,26 @@ impl Reader {
     }
 }
 
-/// The number under which a run's rows are stored.
+/// The key of a run's rows.
 pub(super) fn run_key(view: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {
     view.prepare_cached("SELECT key FROM runs WHERE run = ?1")?.query_row([run.as_str()], |row| row.get(0)).optional()
 }
 
-/// From which key on and before which one the rows of a run are stored.
+/// The range of keys of a run's rows, with an exclusive end.
 pub(super) fn rows_of(run_key: i64) -> [i64; 2] {
-    // A number that is too large for this is no run's.
+    // A key that overflows here does not belong to a run.
     [run_key << 32, run_key.wrapping_add(1) << 32]
 }
 
 pub(super) fn materialized(view: &Connection, run_key: i64) -> rusqlite::Result<Option<MaterializedState>> {
-    let mut statement = view.prepare_cached("SELECT version, state FROM folds WHERE key = ?1")?;
+    let mut statement = view.prepare_cached("SELECT version, state FROM materialized_states WHERE key = ?1")?;
     statement
         .query_row([run_key], |row| Ok(MaterializedState { version: u64::from(row.get::<_, u32>(0)?), state: row.get(1)? }))
         .optional()
 }
 
 fn commits(view: &Connection, run_key: i64, after: u64, limit: usize) -> rusqlite::Result<Vec<SealedCommit>> {
-    // Past the last version that can be, there is nothing.
+    // Versions beyond this do not exist.
     let after = after.min(u64::from(u32::MAX));
     let from = commit_key(run_key, after);
     let mut rising = AscendingKeys::past(Some(from));
@@ -167,11 +165,10 @@ fn commits(view: &Connection, run_key: i64, after: u64, limit: usize) -> rusqlit
 /// Reads a commit from the columns key, hash and payload.
 pub(super) fn sealed(row: &Row<'_>) -> rusqlite::Result<SealedCommit> {
     let key: i64 = row.get(0)?;
-    // The version is the lower half of the key, whatever the upper half is.
+    // The version is the lower half of the key.
     Ok(SealedCommit { version: key.cast_unsigned() & u64::from(u32::MAX), hash: Digest(row.get(1)?), payload: row.get(2)? })
 }
 
-/// Reads the state of a hold.
 pub(super) fn hold_state(row: &Row<'_>, column: usize) -> rusqlite::Result<HoldState> {
     let number = row.get(column)?;
     let unknown = || rusqlite::Error::FromSqlConversionFailure(column, Type::Integer, Box::new(FromSqlError::OutOfRange(number)));

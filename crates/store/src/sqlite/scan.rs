@@ -1,4 +1,4 @@
-//! Reading everything, for verification.
+//! Full scans for verification.
 
 use super::lists::{list_timers, run_row};
 use super::reader::{Reader, hold_state, materialized, rows_of, run_key, sealed};
@@ -42,14 +42,14 @@ fn stored_runs(view: &Connection, after: Option<i64>, which: &str, parameters: i
             materialized: materialized(view, place)?,
             holds: Vec::new(),
             timers: list_timers(view, "t.run_key = ?1 ORDER BY t.timer", [place])?,
-            refers_to: refers_to(view, place)?,
+            referenced_values: referenced_values(view, place)?,
         };
         Ok(StoredRun { holds: holds(view, place, &row.row)?, ..row })
     })?;
     rows.collect()
 }
 
-fn refers_to(view: &Connection, run_key: i64) -> rusqlite::Result<Vec<Digest>> {
+fn referenced_values(view: &Connection, run_key: i64) -> rusqlite::Result<Vec<Digest>> {
     let mut statement = view.prepare_cached("SELECT digest FROM value_refs WHERE run_key = ?1 ORDER BY digest")?;
     statement.query_map([run_key], |row| row.get(0).map(Digest))?.collect()
 }
@@ -70,7 +70,7 @@ fn holds(view: &Connection, run_key: i64, run: &RunRow) -> rusqlite::Result<Vec<
         .collect()
 }
 
-/// The first key after this one, if there can be one.
+/// The smallest key after this one, if there is one.
 fn next(after: Option<i64>) -> Option<i64> {
     after.map_or(Some(i64::MIN), |after| after.checked_add(1))
 }
@@ -93,7 +93,7 @@ pub(super) fn commits(reader: &Reader, after: Option<i64>, limit: usize) -> Resu
 }
 
 pub(super) fn values(reader: &Reader, after: Option<Digest>, limit: usize) -> Result<Vec<StoredValue>, StoreError> {
-    // Every blob comes after the empty one.
+    // Every digest sorts after the empty blob.
     let from: &[u8] = after.as_ref().map_or(&[], |digest| &digest.0);
     reader.read(|view| {
         let mut rising = AscendingKeys::past(after);
@@ -122,9 +122,13 @@ pub(super) fn orphans(reader: &Reader) -> Result<Vec<Orphan>, StoreError> {
             let (run, digest) = row?;
             orphans.push(Orphan::ReferenceWithoutValue { run: RunId(run), digest: Digest(digest) });
         }
-        for (table, run_key) in
-            [("folds", "key"), ("holds", "key >> 32"), ("outbox", "run_key"), ("timers", "run_key"), ("value_refs", "run_key")]
-        {
+        for (table, run_key) in [
+            ("materialized_states", "key"),
+            ("holds", "key >> 32"),
+            ("outbox", "run_key"),
+            ("timers", "run_key"),
+            ("value_refs", "run_key"),
+        ] {
             let query = format!("SELECT DISTINCT {run_key} FROM {table} WHERE {run_key} NOT IN (SELECT key FROM runs)");
             for place in view.prepare(&query)?.query_map([], |row| row.get(0))? {
                 orphans.push(Orphan::RowsWithoutRun { table: table.to_owned(), place: place? });
@@ -142,15 +146,14 @@ pub(super) fn damage(reader: &Reader) -> Result<Vec<String>, StoreError> {
         for line in check.query_map([], |row| row.get::<_, String>(0))? {
             match line {
                 Ok(text) if text == "ok" => {}
-                // What is wrong with the pages is told all at once, under a heading.
+                // SQLite reports all page errors in one text, under a heading.
                 Ok(text) => lines.extend(text.lines().filter(|line| !line.starts_with("***")).map(str::to_owned)),
-                // The check of the pages comes first; what it found can be why the rows cannot be checked.
+                // The page check comes first; its errors may be why the rows cannot be checked.
                 Err(_) if !lines.is_empty() => break,
                 Err(error) => return Err(error),
             }
         }
-        lines
-            .extend(schema::changed(view)?.into_iter().map(|name| format!("{name} is not defined as in a database of Lockgate")));
+        lines.extend(schema::changed(view)?.into_iter().map(|name| format!("{name} is not defined as Lockgate defines it")));
         Ok(lines)
     })
 }

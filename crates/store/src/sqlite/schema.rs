@@ -1,18 +1,19 @@
-//! The tables, and the steps from one format of them to the next.
+//! The tables and their migrations.
 //!
-//! A row that belongs to a run has the run's number in the upper half of its key (`run << 32 | number`): an append to a history is then a single
-//! insert at the end of a run's rows, whose conflict on the key is the comparison of versions, and dirties a single page.
+//! A row that belongs to a run has the run's key in the upper half of its own key (`run << 32 | number`). An append to a
+//! history is then a single insert at the end of a run's rows: a conflict on the key serves as the version comparison, and
+//! the insert dirties a single page.
 
 use rusqlite::{Connection, TransactionBehavior};
 use std::collections::BTreeMap;
 
-/// "Lock" in the header of the file says whose database it is.
+/// "Lock" in the file header identifies a Lockgate database.
 pub(super) const APPLICATION_ID: i64 = 0x4c6f_636b;
 
 /// The format that this release writes.
 pub(super) const FORMAT: i64 = STEPS.len() as i64;
 
-/// Step n leads from format n to n + 1; the first makes a database out of nothing. Steps that were released never change.
+/// Migration n leads from format n to n + 1; the first creates a database from scratch. Released migrations never change.
 pub(super) const STEPS: &[&str] = &[FORMAT_1, FORMAT_2];
 
 const FORMAT_1: &str = "
@@ -21,7 +22,7 @@ CREATE TABLE runs(
   key INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, workflow TEXT NOT NULL, feature TEXT, status TEXT NOT NULL,
   phase TEXT, created_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, parent TEXT, driver TEXT, epoch INTEGER NOT NULL);
 CREATE TABLE commits(key INTEGER PRIMARY KEY, hash BLOB NOT NULL, payload BLOB NOT NULL);
-CREATE TABLE folds(key INTEGER PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL);
+CREATE TABLE materialized_states(key INTEGER PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL);
 CREATE TABLE stored_values(digest BLOB NOT NULL PRIMARY KEY, bytes BLOB NOT NULL);
 CREATE TABLE value_refs(run_key INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY(run_key, digest)) WITHOUT ROWID;
 CREATE TABLE holds(
@@ -42,10 +43,10 @@ CREATE TABLE outbox(
 CREATE INDEX outbox_by_due ON outbox(due) WHERE due IS NOT NULL;
 ";
 
-/// Takes a database from whatever older format it has to the newest one that `steps` lead to, all or nothing.
+/// Migrates a database from any older format to the newest one in `steps`, in one transaction.
 pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Read again now that nobody else can write: another process may have taken the steps meanwhile.
+    // Read it again under the write lock: another process may have migrated the database meanwhile.
     let found: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
     for step in steps.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(step)?;
@@ -54,8 +55,8 @@ pub(super) fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::
     transaction.commit()
 }
 
-/// Tables and indexes that are missing, are too many, or were made in another way than this release makes them. SQLite reads the rows as the
-/// definitions say that are stored with them, so that a change there changes what is read and nothing else shows it.
+/// Tables and indexes that are missing, unexpected or defined differently than this release defines them. SQLite interprets
+/// rows according to the stored definitions, so a change there silently changes what is read.
 pub(super) fn changed(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut fresh = Connection::open_in_memory()?;
     migrate(&mut fresh, STEPS)?;
@@ -67,7 +68,8 @@ pub(super) fn changed(connection: &Connection) -> rusqlite::Result<Vec<String>> 
     Ok(names.into_iter().cloned().collect())
 }
 
-/// By its name, what each is and how it was made. Whatever was written there is taken: text is asked for where it is shown only.
+/// The type, table and SQL of each object, by name. They are read as blobs because a damaged database may contain invalid
+/// text.
 type Definitions = BTreeMap<String, (Vec<u8>, Vec<u8>, Option<Vec<u8>>)>;
 
 fn definitions(connection: &Connection) -> rusqlite::Result<Definitions> {
@@ -106,10 +108,10 @@ mod tests {
         migrate(&mut connection, STEPS).unwrap();
         assert_eq!(changed(&connection).unwrap(), Vec::<String>::new());
         let change =
-            "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM commits; END; DROP INDEX holds_by_id; DROP TABLE folds;
-            CREATE TABLE folds(key INTEGER, version INTEGER NOT NULL, state BLOB NOT NULL);";
+            "CREATE TRIGGER own AFTER INSERT ON runs BEGIN DELETE FROM commits; END; DROP INDEX holds_by_id; DROP TABLE materialized_states;
+            CREATE TABLE materialized_states(key INTEGER, version INTEGER NOT NULL, state BLOB NOT NULL);";
         connection.execute_batch(change).unwrap();
-        assert_eq!(changed(&connection).unwrap(), ["folds", "holds_by_id", "own"]);
+        assert_eq!(changed(&connection).unwrap(), ["holds_by_id", "materialized_states", "own"]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The write-ahead log: when it is time to empty it, and room made ahead of it.
+//! The write-ahead log: when to checkpoint it, and preallocating space for it.
 //!
-//! A commit that makes the log's file longer waits for the file system to write down the new length beside the commit itself. So whoever has the
-//! lock to write lengthens the file by many pages at once. What stands behind the last commit is no part of the log for SQLite, which leaves old
-//! pages there itself each time a log begins anew.
+//! A commit that extends the log file also has to wait until the file system has recorded the new length. The process with
+//! the write lock therefore extends the file by many pages at a time. SQLite ignores everything after the last commit, and
+//! leaves old pages there itself whenever it restarts the log.
 
 use rusqlite::{Connection, ffi};
 use std::path::{Path, PathBuf};
@@ -10,33 +10,31 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// To how many pages the log grows before what is in it is brought to its place; after large transactions, to how
-/// many times the last one. Pages that each of them changes are then brought there once, and not once for each.
+/// The log is checkpointed when it reaches this many pages or, after large transactions, this many times the size of the last
+/// one. A page that several of them change is then copied to the database only once.
 const CHECKPOINT_PAGES: i32 = 1000;
 const LONG_IN_TRANSACTIONS: i32 = 4;
 
-/// What a log begins with, and what each of its pages takes.
+/// The sizes of the log header and of a page frame.
 const HEADER: u64 = 32;
 const PAGE: u64 = 4096 + 24;
 
-/// A shorter log may never grow: most processes make a few commits and end.
+/// Shorter logs are not preallocated: most processes make a few commits and end.
 const SHORT: u64 = 16;
-/// How many pages are made room for at once, at most.
+/// The maximum number of pages to preallocate.
 const ROOM: u64 = 128;
-/// Where less than this is left on the disk, it is left to those who need it now.
+/// Below this much free disk space, nothing is preallocated.
 const SCARCE: u64 = 64 << 20;
 
-/// The log of a connection that writes.
 #[derive(Debug)]
 pub(super) struct WriteAheadLog {
     folder: PathBuf,
-    /// Told by SQLite after each commit.
+    /// Updated by SQLite after each commit.
     pages: Arc<AtomicI32>,
     before: i32,
-    /// How many pages the last transaction added.
     added: i32,
     empty_at: i32,
-    /// How long the file is at least.
+    /// A lower bound for the file length.
     length: u64,
 }
 
@@ -45,25 +43,25 @@ impl WriteAheadLog {
         Self { folder: folder.to_owned(), pages: Arc::default(), before: 0, added: 0, empty_at: CHECKPOINT_PAGES, length: 0 }
     }
 
-    /// Where to tell how many pages it has after a commit.
+    /// The counter to update with the log's page count after a commit.
     pub(super) fn pages(&self) -> Arc<AtomicI32> {
         self.pages.clone()
     }
 
-    /// The connection is another one: what was known of the file may be true no more.
+    /// Forgets the file length, because the connection was reopened.
     pub(super) fn reopened(&mut self) {
         self.length = 0;
     }
 
-    /// Makes room ahead of the log where the next commit would lengthen it. Only for who has the lock to write: nobody else lengthens it meanwhile.
-    /// A full disk is no failure here: whether there is room for the commit itself turns out with it.
+    /// Preallocates space if the next commit would extend the log. The caller must hold the write lock, so that no other
+    /// process extends it meanwhile. A full disk is not an error here: the commit itself reports it.
     pub(super) fn make_room(&mut self, connection: &Connection) {
         let pages = u64::try_from(self.before).unwrap_or(0);
         let next = HEADER + (pages + 1) * PAGE;
         if pages >= SHORT && next > self.length {
             let room = pages.min(ROOM);
             let lengthened = if self.is_scarce() { None } else { lengthen(connection, next, room) };
-            // Where it failed, it is tried again when the log has grown by as much.
+            // After a failure, try again once the log has grown by that much.
             self.length = lengthened.unwrap_or(next + room * PAGE);
         }
     }
@@ -72,10 +70,10 @@ impl WriteAheadLog {
         rustix::fs::statvfs(&self.folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < SCARCE)
     }
 
-    /// A transaction has ended.
+    /// Updates the counters after a transaction.
     pub(super) fn grown(&mut self) {
         let after = self.pages.load(Ordering::Relaxed);
-        // A log that begins anew counts from nothing.
+        // A restarted log counts from zero.
         self.added = if after < self.before { after } else { after - self.before };
         if after < self.before {
             self.length = 0;
@@ -83,7 +81,7 @@ impl WriteAheadLog {
         self.before = after;
     }
 
-    /// Whether there is so much in it that it is time to empty it.
+    /// Whether the log should be checkpointed.
     pub(super) fn is_long(&mut self) -> bool {
         let long = CHECKPOINT_PAGES.max(self.added.saturating_mul(LONG_IN_TRANSACTIONS));
         if self.before < long {
@@ -92,17 +90,17 @@ impl WriteAheadLog {
         self.before >= self.empty_at
     }
 
-    /// It was emptied. If somebody still reads from it, it cannot begin anew yet, and grows on.
+    /// Records a checkpoint. If another connection still reads from the log, it cannot restart yet and keeps growing.
     pub(super) fn emptied(&mut self) {
         self.empty_at = self.before.saturating_add(CHECKPOINT_PAGES);
     }
 }
 
-/// Lengthens the log's file if it ends before the next page does; gives how long it is then. It asks SQLite for the very file that the connection has open:
-/// at the log's name there may be that of another database by now.
+/// Extends the log file if it ends before the next page; returns its new length. It uses the file that SQLite has open,
+/// because the log's path may belong to another database by now.
 fn lengthen(connection: &Connection, next: u64, pages: u64) -> Option<u64> {
     let mut file: *mut ffi::sqlite3_file = null_mut();
-    // SAFETY: the connection is open for as long as it is borrowed, and this operation writes one pointer to where the last argument points.
+    // SAFETY: the connection stays open while it is borrowed, and this operation writes one pointer to the last argument.
     let found = unsafe {
         let location = (&raw mut file).cast();
         ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_JOURNAL_POINTER, location)
@@ -110,8 +108,8 @@ fn lengthen(connection: &Connection, next: u64, pages: u64) -> Option<u64> {
     if found != ffi::SQLITE_OK {
         return None;
     }
-    // SAFETY: what SQLite gave is null or a file of the connection, which stays where it is while the transaction goes on that this is called in;
-    // its methods are null while it is not open.
+    // SAFETY: the pointer is null or a file of the connection, which stays valid during the transaction in which this is
+    // called; its methods are null while it is not open.
     let methods = unsafe { file.as_ref()?.pMethods.as_ref()? };
     let mut length = 0;
     // SAFETY: the methods belong to this file, and no other thread uses the connection meanwhile.
@@ -120,9 +118,9 @@ fn lengthen(connection: &Connection, next: u64, pages: u64) -> Option<u64> {
     }
     if u64::try_from(length).ok()? < next {
         let zeros = [0_u8; PAGE as usize];
-        // Page by page: it takes no more than 128 KB at once.
+        // Page by page, because SQLite writes at most 128 KB at a time.
         for _ in 0..pages {
-            // SAFETY: as above; there are as many bytes to be read as it is told.
+            // SAFETY: as above; the buffer has as many bytes as the length says.
             if unsafe { methods.xWrite?(file, zeros.as_ptr().cast(), PAGE as i32, length) } != ffi::SQLITE_OK {
                 return None;
             }

@@ -1,8 +1,9 @@
-//! The writer: makes one transaction of all that waits.
+//! The writer: group commit for all waiting requests.
 //!
-//! Whoever comes while nothing is being committed commits himself what waits, on his own thread: two hand-overs between threads would cost a
-//! lone caller a tenth of his rate. What comes while a transaction goes to the disk shares the next one, which a helper thread makes; so does
-//! all that could take long: large values, a lock that another process holds, and emptying the log. Nothing lingers to make a batch larger.
+//! A caller that arrives while no commit is in progress commits the waiting requests on its own thread, because two thread
+//! handoffs would cost a single caller a tenth of its throughput. Requests that arrive during a commit share the next one,
+//! which a helper thread makes. The helper also handles everything that may take long: large values, a lock held by another
+//! process, and checkpoints. Nothing is delayed to make a batch larger.
 
 use super::append::{Appended, Claimed, Granted, Wanted};
 use super::committer::Committer;
@@ -16,24 +17,24 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// An append with more bytes than this beside its commit is left to the helper.
+/// Appends with more bytes of values than this are left to the helper.
 const LARGE: usize = 64 * 1024;
 
-/// What somebody waits for.
+/// A request that a caller waits for.
 #[derive(Debug)]
 pub(super) enum Request {
-    /// An append, and what became of it inside the transaction.
+    /// An append, and its outcome inside the transaction.
     Append(Box<Append>, Appended, oneshot::Sender<Result<Option<u64>, AppendError>>),
-    /// A claim, and what became of it inside the transaction.
+    /// A claim, and its outcome inside the transaction.
     Claim(Wanted, Claimed, oneshot::Sender<Result<Vec<(RunId, u64)>, ClaimError>>),
-    /// The end of a claim, and whether it was still the run's. No one waits for that of an abandoned one.
+    /// A release, and whether the claim was still current. No one waits for the release of an abandoned claim.
     Release(RunId, u64, bool, Option<oneshot::Sender<Result<(), StoreError>>>),
-    /// A change of the outbox, and whether there was anything to change.
+    /// A change of the outbox, and whether it changed a row.
     Outbox(Box<Change>, bool, oneshot::Sender<Result<bool, StoreError>>),
 }
 
 impl Request {
-    /// Reports to the caller what became of it, now that the transaction is durable. Gives the claims that no one waits for any more.
+    /// Sends the outcome to the caller, after the transaction is durable. Returns the claims that no one waits for any more.
     fn settle(self) -> Vec<(RunId, u64)> {
         match self {
             Self::Append(append, appended, reply) => {
@@ -72,7 +73,7 @@ impl Request {
         }
     }
 
-    /// Whether no one waits for it any more; then it is not started. A release is: others wait for the run.
+    /// Whether the caller is gone, so that the request is dropped. A release is always performed: others wait for the run.
     fn is_abandoned(&self) -> bool {
         match self {
             Self::Append(_, _, reply) => reply.is_closed(),
@@ -82,7 +83,7 @@ impl Request {
         }
     }
 
-    /// Tells the caller that the transaction failed.
+    /// Reports to the caller that the transaction failed.
     fn fail(self, error: StoreError) {
         match self {
             Self::Append(_, _, reply) => drop(reply.send(Err(error.into()))),
@@ -92,8 +93,8 @@ impl Request {
         }
     }
 
-    /// Whether it must outlive a power failure. Claims need not: it ends every process that could have made or released one. Nor need the outbox:
-    /// at worst a notice is delivered once more.
+    /// Whether it must survive a power failure. Claims need not, because a power failure also ends every process that could
+    /// hold one. Nor need the outbox: at worst a notice is delivered twice.
     pub(super) fn must_be_durable(&self) -> bool {
         match self {
             Self::Append(..) => true,
@@ -102,7 +103,7 @@ impl Request {
     }
 }
 
-/// Takes requests and sees that they are committed.
+/// Queues requests and gets them committed.
 #[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -145,7 +146,7 @@ impl Writer {
     }
 
     pub(super) async fn release(&self, run: RunId, epoch: u64) -> Result<(), StoreError> {
-        // First of all: whoever hears of the release must find the run free.
+        // Do this first: when another process sees the release, the run must be free here too.
         self.shared.held.release(&run, epoch);
         let (reply, result) = oneshot::channel();
         self.submit(Request::Release(run, epoch, false, Some(reply)), false).await;
@@ -158,7 +159,6 @@ impl Writer {
         result.await.unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Releases a claim without waiting for it.
     pub(super) fn abandon(&self, run: RunId, epoch: u64) {
         self.shared.held.release(&run, epoch);
         self.shared.waiting().push(Request::Release(run, epoch, false, None));
@@ -170,7 +170,7 @@ impl Writer {
         if large {
             return self.wake_helper();
         }
-        // Others that are ready to append on this thread get the chance to share the transaction.
+        // Yield once, so that other tasks on this thread can share the transaction.
         let mut yielded = false;
         std::future::poll_fn(|context| {
             if std::mem::replace(&mut yielded, true) {
@@ -183,12 +183,12 @@ impl Writer {
         self.lead();
     }
 
-    /// Commits what waits, if nobody else is doing it.
+    /// Commits the waiting requests, unless another thread is doing so.
     fn lead(&self) {
         let mut committer = match self.shared.committer.try_lock() {
             Ok(committer) => committer,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Whoever has it looks for what waits after having let go of it, so this request is not forgotten.
+            // The thread that holds the lock checks for new requests after releasing it, so this one is not forgotten.
             Err(TryLockError::WouldBlock) => return,
         };
         let done = self.shared.serve(&mut committer, false) && !committer.wal_is_long();
@@ -208,7 +208,8 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes one transaction of what waits. False when another process has the lock and this one will not wait for it.
+    /// Commits the waiting requests in one transaction. Returns false if another process has the lock and this call does not
+    /// wait for it.
     fn serve(&self, committer: &mut Committer, patient: bool) -> bool {
         let mut batch = std::mem::take(&mut *self.waiting());
         batch.retain(|request| !request.is_abandoned());
@@ -223,7 +224,7 @@ impl Shared {
                 }
             }
             Ok(false) => {
-                // They were there first.
+                // These requests came first.
                 let mut waiting = self.waiting();
                 batch.append(&mut waiting);
                 *waiting = batch;
@@ -235,7 +236,7 @@ impl Shared {
     }
 }
 
-/// The thread that commits what came while somebody else did, and all that takes long.
+/// The thread that commits requests which arrived during another commit, and everything that takes long.
 #[derive(Debug)]
 struct Helper {
     wakes: Option<mpsc::Sender<()>>,
@@ -247,7 +248,7 @@ impl Helper {
         let (wakes, woken) = mpsc::channel();
         let work = move || {
             while let Ok(()) = woken.recv() {
-                // Every wake that came so far is answered by what follows.
+                // The following pass covers every wake-up received so far.
                 while let Ok(()) = woken.try_recv() {}
                 loop {
                     let mut committer = shared.committer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,7 +264,8 @@ impl Helper {
             }
         };
         let thread = std::thread::Builder::new().name("lockgate-writer".to_owned()).spawn(work);
-        let thread = thread.inspect_err(|error| tracing::warn!(%error, "commits are written without a thread of their own"));
+        let thread = thread
+            .inspect_err(|error| tracing::warn!(%error, "cannot start the writer thread; commits run on the callers' threads"));
         Self { wakes: Some(wakes), thread: thread.ok() }
     }
 
@@ -271,7 +273,7 @@ impl Helper {
         if let Some(wakes) = &self.wakes
             && wakes.send(()).is_err()
         {
-            tracing::debug!("the thread that writes has ended");
+            tracing::debug!("the writer thread has ended");
         }
     }
 }
@@ -285,15 +287,14 @@ impl Drop for Helper {
     }
 }
 
-/// Reports to a caller that waits, if there is one.
 fn answer<T>(reply: Option<oneshot::Sender<T>>, result: T) {
     if let Some(reply) = reply
         && reply.send(result).is_err()
     {
-        tracing::trace!("no one waits for the outcome any more");
+        tracing::trace!("the caller is gone");
     }
 }
 
 fn stopped() -> StoreError {
-    StoreError::OutcomeUnknown("the thread that writes has ended".to_owned())
+    StoreError::OutcomeUnknown("the writer thread has ended".to_owned())
 }

@@ -1,4 +1,4 @@
-//! How a store in a folder learns of what other processes commit.
+//! How a SQLite store learns of commits by other processes.
 
 use lockgate_store::conformance::HistoryWriter;
 use lockgate_store::{Settings, SqliteStore, Store};
@@ -35,7 +35,7 @@ async fn a_head_that_cannot_be_watched_is_polled_with_a_warning() {
     scribe.write(&SqliteStore::open(folder.path()).unwrap(), "one").await;
     let head = folder.path().join("lockgate.db-head");
     std::fs::remove_file(&head).unwrap();
-    // A link to itself exists, and can be neither opened nor watched.
+    // A symlink to itself exists, but can be neither opened nor watched.
     std::os::unix::fs::symlink(&head, &head).unwrap();
     let (store, other) = (SqliteStore::open(folder.path()).unwrap(), SqliteStore::open(folder.path()).unwrap());
     let (run, known, mut marker) = (scribe.run.clone(), scribe.version, store.changes_of(&scribe.run));
@@ -70,7 +70,7 @@ async fn a_commit_wakes_only_waiters_of_its_run() {
         marker = store.changed(marker).await.unwrap();
     }
     let spurious = *wakes.borrow_and_update();
-    // When it starts to wait, when the run is compared first, and with the check that comes once a second: not with every commit.
+    // It wakes when it starts to wait, when the run is first compared, and with each check, but not with every commit.
     assert!(spurious <= 25, "{spurious}");
     waited.write(&other, "two").await;
     wakes.wait_for(|count| *count > spurious).await.unwrap();

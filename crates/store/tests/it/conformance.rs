@@ -1,4 +1,4 @@
-//! The claims of the conformance suite.
+//! Runs the conformance suite on every backend.
 
 use lockgate_store::conformance::Backend;
 use lockgate_store::postgres::server::server;

@@ -1,4 +1,4 @@
-//! Whatever is changed in what is stored, verification finds it.
+//! Verification finds every change to stored data.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
@@ -8,7 +8,7 @@ use lockgate_store::{Finding, HoldFilter, MemoryStore, Page, SqliteStore, Store,
 use rusqlite::{Connection, params};
 use std::path::{Path, PathBuf};
 
-/// A small store: two runs of three commits, with values, a fold, a hold and a timer.
+/// A small store: two runs of three commits, with values, a materialized state, a hold and a timer.
 async fn fill(store: &dyn Store) {
     let own = b"only of one run".to_vec();
     let shared = b"of both runs".to_vec();
@@ -16,14 +16,14 @@ async fn fill(store: &dyn Store) {
         let mut scribe = HistoryWriter::new(run);
         let mut append = scribe.next("one");
         append.values = vec![(Digest::of(&shared), shared.clone())];
-        append.index.refers_to = vec![Digest::of(&shared)];
+        append.index.referenced_values = vec![Digest::of(&shared)];
         append.index.holds = vec![hold_row(&scribe.run, "hold", 1)];
         append.index.timers = vec![timer_row(&scribe.run, "timer", 1)];
         scribe.append(store, append).await.unwrap();
         let mut append = scribe.next("two");
         if run == "aaaa" {
             append.values = vec![(Digest::of(&own), own.clone())];
-            append.index.refers_to = vec![Digest::of(&own)];
+            append.index.referenced_values = vec![Digest::of(&own)];
             append.materialized = Some(b"state".to_vec());
         }
         scribe.append(store, append).await.unwrap();
@@ -83,7 +83,7 @@ async fn every_flipped_byte_of_commits_and_values_is_found() {
         }
     }
     assert!(flips > 1000, "{flips}");
-    assert_eq!(verify_store(&store).await, Ok(Vec::new()), "all is as it was again");
+    assert_eq!(verify_store(&store).await, Ok(Vec::new()), "everything was restored");
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn every_flipped_byte_of_a_commits_key_is_found() {
     let connection = database(folder.path());
     let keys: Vec<i64> = blobs(&connection, "SELECT key, hash FROM commits").into_iter().map(|(key, _)| key).collect();
     let swap = |one: i64, two: i64| {
-        // Where the new place is taken already, the two change places.
+        // If the new key is taken, swap the two.
         let update = "UPDATE commits SET key = ?2 WHERE key = ?1";
         let taken = connection.execute(update, [two, i64::MAX]).unwrap() == 1;
         connection.execute(update, [one, two]).unwrap();
@@ -115,7 +115,7 @@ async fn every_flipped_byte_of_a_commits_key_is_found() {
             }
         }
     }
-    assert_eq!(verify_store(&store).await, Ok(Vec::new()), "all is as it was again");
+    assert_eq!(verify_store(&store).await, Ok(Vec::new()), "everything was restored");
 }
 
 async fn found_after(change: &str) -> (Vec<Finding>, Vec<Finding>) {
@@ -139,37 +139,37 @@ async fn findings_name_the_run_the_position_and_the_problem() {
     assert_eq!(all, of_run);
     assert_eq!(
         reported(&all),
-        "Some(\"aaaa\") commit 3: it comes after commit 1: what was between them is missing\n\
-         Some(\"aaaa\") commit 3: its hash does not follow from the commit before it and from what it holds\n\
-         Some(\"aaaa\") commit 3: its first event has number 3, which is not the next one"
+        "Some(\"aaaa\") commit 3: it follows commit 1: the commits between them are missing\n\
+         Some(\"aaaa\") commit 3: its hash does not match its contents and the previous commit\n\
+         Some(\"aaaa\") commit 3: its first event has number 3, which is out of sequence"
     );
     let (all, of_run) = found_after("DELETE FROM commits WHERE key > 0x100000001 AND key < 0x200000000").await;
     assert_eq!(all, of_run);
     assert_eq!(
         reported(&all),
-        "Some(\"aaaa\") 2 commits (2 to 3): recorded, and missing from the end of the history\n\
-         Some(\"aaaa\") its folded state: it is said to be that after commit 2, and the last one is 1"
+        "Some(\"aaaa\") 2 commits (2 to 3): recorded, but missing from the end of the history\n\
+         Some(\"aaaa\") its materialized state: it claims to be the state after commit 2, but the last commit is 1"
     );
     let (all, _) = found_after("DELETE FROM runs WHERE run = 'bbbb'").await;
     assert_eq!(
         reported(&all).lines().filter(|line| line.starts_with("None ")).collect::<Vec<_>>(),
         [
-            "None commit at 0x200000001: it belongs to no run that is stored",
-            "None commit at 0x200000002: it belongs to no run that is stored",
-            "None commit at 0x200000003: it belongs to no run that is stored",
-            "None holds of run number 2: they belong to no run that is stored",
-            "None timers of run number 2: they belong to no run that is stored",
-            "None value_refs of run number 2: they belong to no run that is stored",
+            "None commit at 0x200000001: it does not belong to a stored run",
+            "None commit at 0x200000002: it does not belong to a stored run",
+            "None commit at 0x200000003: it does not belong to a stored run",
+            "None holds of run number 2: they do not belong to a stored run",
+            "None timers of run number 2: they do not belong to a stored run",
+            "None value_refs of run number 2: they do not belong to a stored run",
         ]
     );
     let digest = Digest::of(b"only of one run");
     let (all, of_run) = found_after("DELETE FROM stored_values WHERE bytes = CAST('only of one run' AS BLOB)").await;
     assert_eq!(all, of_run);
-    assert_eq!(reported(&all), format!("Some(\"aaaa\") value {digest}: the run refers to it, and it is missing"));
+    assert_eq!(reported(&all), format!("Some(\"aaaa\") value {digest}: the run refers to it, but it is missing"));
     let (all, _) = found_after("DELETE FROM commits WHERE key > 0x200000000").await;
     assert_eq!(
         reported(&all),
-        "Some(\"bbbb\") 3 commits (1 to 3): recorded, and missing from the end of the history\n\
+        "Some(\"bbbb\") 3 commits (1 to 3): recorded, but missing from the end of the history\n\
          Some(\"bbbb\") its history: it has no commits"
     );
     let (all, _) = found_after("UPDATE commits SET hash = x'00' WHERE key = 0x100000001").await;
@@ -178,14 +178,14 @@ async fn findings_name_the_run_the_position_and_the_problem() {
 
 #[tokio::test]
 async fn a_table_with_a_different_definition_is_found() {
-    // With these definitions every row is still there, and its key is read as nothing.
+    // With this definition every row still exists, but its key reads as NULL.
     let change = "PRAGMA writable_schema = ON; \
-        UPDATE sqlite_schema SET sql = replace(sql, 'PRIMARY', 'PRIMER') WHERE name = 'folds'; PRAGMA writable_schema = RESET;";
+        UPDATE sqlite_schema SET sql = replace(sql, 'PRIMARY', 'PRIMER') WHERE name = 'materialized_states'; PRAGMA writable_schema = RESET;";
     let folder = tempfile::tempdir().unwrap();
     fill(&SqliteStore::open(folder.path()).unwrap()).await;
     database(folder.path()).execute_batch(change).unwrap();
     let findings = verify_store(&SqliteStore::open_existing(folder.path()).unwrap()).await.unwrap();
-    let expected = "folds is not defined as in a database of Lockgate";
+    let expected = "materialized_states is not defined as Lockgate defines it";
     assert!(findings.iter().any(|found| found.problem == expected), "{findings:?}");
 }
 
@@ -196,12 +196,12 @@ async fn a_damaged_value_is_never_returned() {
     fill(&store).await;
     database(folder.path()).execute_batch("UPDATE stored_values SET bytes = CAST('forged' AS BLOB)").unwrap();
     let error = store.values(&[Digest::of(b"of both runs")]).await.unwrap_err();
-    assert!(error.to_string().contains("is not what was written"), "{error}");
+    assert!(error.to_string().contains("does not match its digest"), "{error}");
     let findings = verify_run(&store, &RunId::new("bbbb")).await.unwrap().unwrap();
     assert_eq!(findings.len(), 1, "{findings:?}");
 }
 
-/// The pages of a database file, counted from one.
+/// The pages of a database file, numbered from 1.
 struct Pages {
     file: PathBuf,
     bytes: Vec<u8>,
@@ -226,10 +226,10 @@ impl Pages {
         u32::try_from(self.bytes.len() / Self::SIZE).unwrap()
     }
 
-    /// A page that leads to another one so many times.
+    /// A page that points to another one `times` times.
     fn leading(child: u32, times: u8) -> Vec<u8> {
         let mut page = vec![0; Self::SIZE];
-        // An inner page of a table, how many cells it has, where they begin, and where its last way leads.
+        // An interior table page: its cell count, where the cells start, and its rightmost child.
         let cells = usize::from(times - 1);
         let begin = Self::SIZE - cells * 5;
         page[0] = 5;
@@ -252,7 +252,7 @@ impl Pages {
     }
 }
 
-/// The first page of each table, in a database that nobody has open.
+/// The root page of each table, in a database that no process has open.
 fn roots(folder: &Path) -> Vec<(String, u32)> {
     let connection = database(folder);
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
@@ -260,7 +260,7 @@ fn roots(folder: &Path) -> Vec<(String, u32)> {
     tables.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(Result::unwrap).collect()
 }
 
-/// Reads all that can be read, in every way; gives what was said of damage.
+/// Reads everything that can be read, in every way, and returns the reported damage.
 async fn reported_damage(store: &dyn Store) -> Vec<String> {
     let mut reported: Vec<String> = verify_store(store).await.unwrap().into_iter().map(|found| found.problem).collect();
     let run = RunId::new("aaaa");
@@ -295,7 +295,7 @@ async fn scanning_a_database_with_cyclic_pages_terminates_and_reports_damage() {
         let mut pages = Pages::of(folder.path());
         let leaf = pages.page(root).to_vec();
         let mut child = pages.add(&leaf);
-        // As deep as SQLite goes: the rows of one page come more often than anybody could wait for.
+        // As deep as SQLite goes: the rows of one page are repeated more often than any scan could finish.
         for _ in 0..17 {
             child = pages.add(&Pages::leading(child, 4));
         }
@@ -304,12 +304,12 @@ async fn scanning_a_database_with_cyclic_pages_terminates_and_reports_damage() {
         let store = SqliteStore::open_existing(folder.path()).unwrap();
         let reported = reported_damage(&store).await;
         assert!(reported.iter().any(|line| line.contains("2nd reference to page")), "{table}: {reported:?}");
-        assert!(reported.iter().any(|line| line.contains("rows come again")), "{table}: {reported:?}");
-        // Commits are never read but in the order of their keys.
-        let endless = reported.iter().any(|line| line.contains("there is no end to what it holds"));
+        assert!(reported.iter().any(|line| line.contains("rows are repeated")), "{table}: {reported:?}");
+        // Commits are always read in the order of their keys.
+        let endless = reported.iter().any(|line| line.contains("its pages form a cycle"));
         assert!(endless || table == "commits", "{table}: {reported:?}");
         let backup = store.back_up(folder.path().join("backup.db")).await.unwrap_err().to_string();
-        assert!(backup.contains("lockgate.db is damaged") && backup.contains("put back a backup"), "{backup}");
+        assert!(backup.contains("lockgate.db is damaged") && backup.contains("restore a backup"), "{backup}");
     }
 }
 
@@ -327,16 +327,16 @@ async fn a_search_led_back_to_earlier_rows_does_not_restart() {
     let mut pages = Pages::of(folder.path());
     let page = pages.page(root);
     assert_eq!(page[0], 5, "the commits are on several pages");
-    // Every way is said to lead to lower keys than any, so that whoever looks for a later one is led past it.
+    // Every cell claims lower keys than it has, so that a search for a later key is led past it.
     for cell in 0..usize::from(page[4]) {
         let at = usize::from(u16::from_be_bytes([page[12 + cell * 2], page[13 + cell * 2]]));
         page[at + 4] = 0xff;
     }
     pages.write();
-    // The last commit cannot be found, so the store is open for reading only.
+    // The last commit cannot be found, so the store only opens for reading.
     let store = SqliteStore::open_read_only(folder.path()).unwrap();
     let reported = reported_damage(&store).await;
-    assert!(reported.iter().any(|line| line.contains("rows come again")), "{reported:?}");
+    assert!(reported.iter().any(|line| line.contains("rows are repeated")), "{reported:?}");
     let later = store.commits(&scribe.run, 599, 10).await.unwrap_err().to_string();
-    assert!(later.contains("rows come again") && later.contains("put back a backup"), "{later}");
+    assert!(later.contains("rows are repeated") && later.contains("restore a backup"), "{later}");
 }

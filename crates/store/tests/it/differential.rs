@@ -1,4 +1,4 @@
-//! The same random requests to all backends give the same answers and leave the same behind.
+//! The same random requests to all backends give the same results and leave the same data.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -16,10 +16,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::path::Path;
 
-/// One backend with two processes, of which each may be replaced by a successor.
+/// One backend with two processes, each of which may be replaced by a successor.
 struct Side {
     processes: Vec<Box<dyn Store>>,
-    /// Every driver that there was: drivers of the sides are compared by their number in this list.
+    /// All drivers ever started: backends are compared by a driver's index in this list.
     drivers: Vec<DriverId>,
     open: Box<dyn Fn() -> Box<dyn Store>>,
 }
@@ -48,7 +48,7 @@ impl Side {
     }
 }
 
-/// What is asked of all sides.
+/// A request to all backends.
 #[derive(Clone, Debug)]
 enum Step {
     Append { process: usize, append: Box<Append>, claim: bool },
@@ -118,7 +118,7 @@ impl Generator {
         }
         for _ in 0..random.random_range(0..3) {
             let bytes = vec![random.random_range(0..20); 20];
-            append.index.refers_to.push(Digest::of(&bytes));
+            append.index.referenced_values.push(Digest::of(&bytes));
             if random.random_bool(0.8) {
                 append.values.push((Digest::of(&bytes), bytes));
             }
@@ -167,7 +167,7 @@ async fn perform(side: &mut Side, step: &Step) -> String {
     }
 }
 
-/// All that a side has stored, drivers by their number.
+/// Everything that a backend has stored, with drivers by index.
 async fn everything(side: &Side) -> String {
     let store = &side.processes[0];
     let runs = store.scan_runs(None, usize::MAX).await.unwrap().into_iter().map(|run| {

@@ -1,4 +1,4 @@
-//! What goes wrong with disks and files: each has its own error, and nothing is damaged.
+//! Disk and file errors: each has its own error, and nothing is damaged.
 
 use crate::processes::{given_directory, in_a_process};
 use lockgate_engine::id::RunId;
@@ -28,7 +28,7 @@ fn small_store(folder: &Path) -> HistoryWriter {
     scribe
 }
 
-/// Nothing is damaged, and the run goes on where it was.
+/// Nothing is damaged, and the run can continue.
 fn is_intact_and_continues(store: &SqliteStore, scribe: &mut HistoryWriter) {
     block_on(async {
         let loaded = store.load(&scribe.run).await.unwrap().unwrap();
@@ -38,14 +38,14 @@ fn is_intact_and_continues(store: &SqliteStore, scribe: &mut HistoryWriter) {
     });
 }
 
-/// Appends large folds until the store refuses.
+/// Appends large materialized states until the store refuses.
 fn fill(store: &SqliteStore, scribe: &mut HistoryWriter, bytes: usize) -> AppendError {
     block_on(async {
         for number in 0..10_000_u32 {
             let mut append = scribe.next("more");
             let value = [number.to_le_bytes().to_vec(), vec![1; bytes]].concat();
-            append.index.refers_to = vec![lockgate_engine::digest::Digest::of(&value)];
-            append.values = vec![(append.index.refers_to[0], value)];
+            append.index.referenced_values = vec![lockgate_engine::digest::Digest::of(&value)];
+            append.values = vec![(append.index.referenced_values[0], value)];
             if let Err(error) = scribe.append(store, append).await {
                 return error;
             }
@@ -79,7 +79,7 @@ fn reaching_the_file_size_limit_is_a_full_disk_error() {
         for bytes in [500, 200_000] {
             assert_eq!(fill(&store, &mut scribe, bytes), AppendError::Store(StoreError::Full(folder.join("lockgate.db"))));
         }
-        // The same process goes on as soon as there is room.
+        // The same process continues as soon as there is space.
         let Rlimit { maximum, .. } = getrlimit(Resource::Fsize);
         setrlimit(Resource::Fsize, Rlimit { current: maximum, maximum }).unwrap();
         is_intact_and_continues(&store, &mut scribe);
@@ -96,7 +96,7 @@ fn reaching_the_file_size_limit_is_a_full_disk_error() {
     assert_eq!(block_on(verify_store(&store)), Ok(Vec::new()));
 }
 
-/// For this thread and those that it starts, permissions count also for root.
+/// Applies file permissions to root as well, for this thread and those it starts.
 pub(crate) fn obey_permissions() {
     let mut sets = capabilities(None).unwrap();
     let all = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH | CapabilitySet::FOWNER;
@@ -117,7 +117,7 @@ fn a_directory_without_write_permission_is_reported() {
         };
         let error = std::thread::scope(|scope| scope.spawn(open).join().unwrap());
         assert_eq!(error, StoreError::ReadOnly(expected.to_owned()));
-        assert!(error.to_string().contains("make it and its folder writable"), "{error}");
+        assert!(error.to_string().contains("make it and its directory writable"), "{error}");
     };
     set(folder.path(), 0o555);
     refused(&inside);
@@ -166,7 +166,7 @@ fn a_lock_released_in_time_is_waited_for() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     block_on(async {
         let mut append = store.append(scribe.next("four"));
-        // It has been tried without success by the time this looks a second time.
+        // By the second poll, it has tried without success.
         assert!(futures::poll!(append.as_mut()).is_pending());
         assert!(futures::poll!(append.as_mut()).is_pending());
         other.execute_batch("ROLLBACK").unwrap();
@@ -188,8 +188,8 @@ fn a_file_that_is_not_a_database_is_reported() {
         let error = SqliteStore::open(folder.path()).err();
         assert!(matches!(&error, Some(StoreError::Corrupt(_))), "{error:?}");
         let text = error.unwrap().to_string();
-        assert!(text.contains("lockgate.db") && text.contains("put back a backup"), "{text}");
-        assert_eq!(fs::read(&path).unwrap(), bytes, "it is left as it was");
+        assert!(text.contains("lockgate.db") && text.contains("restore a backup"), "{text}");
+        assert_eq!(fs::read(&path).unwrap(), bytes, "it is unchanged");
     };
     let header = [&[0xff; 16], &good[16..]].concat();
     corrupt(&header);
@@ -257,7 +257,7 @@ fn a_missing_store_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".lockgate");
     assert_eq!(SqliteStore::open_existing(&path).unwrap_err(), StoreError::NotFound(path.join("lockgate.db")));
-    assert!(!path.exists(), "looking makes nothing");
+    assert!(!path.exists(), "opening creates nothing");
 }
 
 #[test]

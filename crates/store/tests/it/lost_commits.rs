@@ -1,4 +1,4 @@
-//! A write-ahead log that lost its end: what was recorded and is missing is named, and nothing is written until somebody accepts it.
+//! A truncated write-ahead log: the lost commits are named, and nothing is written until a person accepts the loss.
 
 use lockgate_engine::id::RunId;
 use lockgate_store::conformance::HistoryWriter;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const FILES: [&str; 3] = ["lockgate.db", "lockgate.db-wal", "lockgate.db-head"];
 
-/// What a process leaves behind that was killed after these commits: `aaaa` has four of them, and `bbbb`, which came later, six.
+/// The files of a process that was killed after these commits: four of `aaaa`, then six of `bbbb`.
 async fn killed() -> TempDir {
     let alive = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(alive.path()).unwrap();
@@ -33,7 +33,7 @@ fn copy(from: &Path, files: &[&str]) -> TempDir {
 fn flip_in_log(folder: &Path, share: f64) {
     let path = folder.join("lockgate.db-wal");
     let mut bytes = fs::read(&path).unwrap();
-    // Room is made ahead of the log: what counts ends with its last byte that is not zero.
+    // The log is preallocated: its content ends with the last byte that is not zero.
     let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     let place = (end as f64 * share) as usize;
     bytes[place] ^= 0x40;
@@ -91,7 +91,7 @@ async fn a_person_can_accept_the_loss() {
     assert!(SqliteStore::open_existing(folder.path()).is_ok());
 }
 
-/// After a power failure the head may be older than the database, or torn, or not there at all.
+/// After a power failure the head may be older than the database, torn or missing.
 #[tokio::test]
 async fn an_older_torn_or_missing_head_raises_no_alarm() {
     let folder = killed().await;
@@ -161,9 +161,9 @@ async fn a_removed_or_moved_store_accepts_no_writes() {
     fs::rename(&folder, parent.path().join("moved")).unwrap();
     let gone = StoreError::Gone(folder.join("lockgate.db"));
     assert_eq!(store.still_there(), Err(gone.clone()));
-    // Whoever waits for changes learns it, too.
+    // Waiting for changes fails as well.
     assert_eq!(store.changed(store.changes()).await, Err(gone.clone()));
     let fresh = SqliteStore::open(&folder).unwrap();
-    assert_eq!(store.still_there(), Err(gone), "another one is there now");
+    assert_eq!(store.still_there(), Err(gone), "it was replaced");
     assert_eq!(fresh.still_there(), Ok(()));
 }

@@ -1,4 +1,4 @@
-//! The faults that a store in memory has on request.
+//! Injected faults of the in-memory store.
 
 use lockgate_store::conformance::HistoryWriter;
 use lockgate_store::{AppendError, Fault, MemoryStore, Store, StoreError};

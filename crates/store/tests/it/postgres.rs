@@ -1,4 +1,4 @@
-//! What only PostgreSQL brings: leases, batches, lost connections, and many who begin at once.
+//! PostgreSQL specifics: leases, batches, lost connections and concurrent creation.
 
 use crate::processes::block_on;
 use lockgate_engine::id::RunId;
@@ -45,9 +45,9 @@ async fn a_driver_whose_local_process_ended_loses_its_run_immediately() {
     scribe.append(&store, append).await.unwrap();
     let Err(ClaimError::DrivenBy(info)) = other.claim(&scribe.run).await else { panic!("it is driven") };
     let reported = ClaimError::DrivenBy(info.clone()).to_string();
-    assert!(info.until.is_some_and(|until| reported.contains(&format!("alive until {until} unless"))), "{reported}");
+    assert!(info.until.is_some_and(|until| reported.contains(&format!("lease runs until {until}"))), "{reported}");
 
-    // A process that no machine has, first on another machine: of that one nothing is known.
+    // A process that does not exist. As long as it seems to be on another machine, nothing is known about it.
     let dead = "UPDATE lockgate.drivers SET process = regexp_replace(process, '[0-9]+ [0-9]+$', '999999999 1')";
     for elsewhere in [
         "UPDATE lockgate.drivers SET address = '192.0.2.1'",
@@ -87,7 +87,7 @@ async fn concurrent_appends_each_get_their_own_result() {
             tokio::spawn(async move {
                 let mut scribe = HistoryWriter::new(&format!("run{number}"));
                 for round in 0..5 {
-                    // Two of them for one version, by one process or by two: one is taken, and only the other is rejected.
+                    // Two for the same version, by one process or two: one succeeds, and only the other is rejected.
                     let (first, second) = (&stores[number % 2], &stores[(number + round) % 2]);
                     let (one, two) = tokio::join!(first.append(scribe.next("one")), second.append(scribe.next("one")));
                     assert!(
@@ -158,17 +158,17 @@ fn a_store_works_while_its_runtime_is_blocked_and_after_it_ended() {
         scribe.write(&store, "two").await;
         store
     });
-    // Nobody keeps its runtime going now.
+    // No thread keeps its runtime going now.
     std::thread::scope(|scope| {
         scope.spawn(|| block_on(scribe.write(&store, "from another thread")));
     });
     block_on(scribe.write(&store, "from another runtime"));
-    let later = scribe.next("begun before the end");
+    let later = scribe.next("started before the end");
     let mut append = store.append(later);
     opener.block_on(async { assert!(futures::poll!(&mut append).is_pending()) });
     drop(opener);
     block_on(append).unwrap();
-    let sealed = scribe.seal("begun before the end");
+    let sealed = scribe.seal("started before the end");
     (scribe.version, scribe.hash) = (sealed.version, sealed.hash);
     block_on(store.release(&scribe.run, 1)).unwrap();
     assert_eq!(block_on(store.claim(&scribe.run)), Ok(2));
@@ -200,7 +200,8 @@ async fn a_lost_connection_is_reestablished() {
         cut(&url);
         assert_eq!(store.load(&scribe.run).await.unwrap().unwrap().head(), (scribe.version, scribe.hash));
         cut(&url);
-        // Whether the end of the connection is known yet when the append is sent is a matter of chance; what is told is true in any case.
+        // Whether the loss is already known when the append is sent depends on timing; the reported outcome is correct in
+        // either case.
         match scribe.clone().append(&store, scribe.next("more")).await {
             Ok(()) => {}
             Err(AppendError::Store(StoreError::OutcomeUnknown(_))) => {}
@@ -233,7 +234,7 @@ async fn a_commit_wakes_only_waiters_of_its_run() {
         marker = store.changed(marker).await.unwrap();
     }
     let spurious = *wakes.borrow_and_update();
-    // When it begins to wait, when the run is looked at first, and when it is told of what was before: not with every commit.
+    // It wakes when it starts to wait, when the run is first compared, and for earlier commits, but not with every commit.
     assert!(spurious <= 3, "{spurious}");
     waited.write(&other, "two").await;
     wakes.wait_for(|count| *count > spurious).await.unwrap();
@@ -248,7 +249,7 @@ async fn a_commit_without_a_notification_is_still_seen() {
     scribe.write(&store, "one").await;
     let mut marker = store.changes();
     for _ in 0..3 {
-        // As a process would leave it that ended between its commit and its notification.
+        // As left by a process that ended between its commit and its notification.
         let silently = "INSERT INTO lockgate.commits SELECT run_key, max(version) + 1, '\\x00', '\\x00' FROM lockgate.commits GROUP BY run_key";
         let waiting = store.run_changed(&scribe.run, marker, None);
         server().perform(&url, silently);
@@ -302,7 +303,7 @@ async fn non_ascii_run_ids_and_features_are_stored_and_found() {
     assert_eq!(store.find_runs("läu").await.unwrap().len(), 1);
 }
 
-/// A run is driven while somebody puts an older copy of the tables in their place.
+/// An older copy of the tables is restored while a run is driven.
 #[tokio::test]
 async fn an_append_after_a_deleted_commit_is_a_conflict() {
     for taken_back in [

@@ -1,4 +1,4 @@
-//! Several processes, handles and threads on one store, and processes that end without saying so.
+//! Several processes, handles and threads on one store, and processes that end without cleaning up.
 
 use lockgate_engine::id::RunId;
 use lockgate_store::conformance::HistoryWriter;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::task::{Context, Poll, Waker};
 
-/// Runs one test of this binary in a process of its own, with a folder to work on.
+/// Runs one test of this binary in a separate process with a directory to work on.
 pub(crate) fn in_a_process(shell: &str, test: &str, folder: &Path) -> std::process::Output {
     Command::new("sh")
         .args(["-c", &format!("{shell} exec \"$0\" \"$@\"")])
@@ -19,7 +19,7 @@ pub(crate) fn in_a_process(shell: &str, test: &str, folder: &Path) -> std::proce
         .unwrap()
 }
 
-/// The folder that a test in a process of its own was given.
+/// The directory given to a test in a separate process.
 pub(crate) fn given_directory() -> Option<PathBuf> {
     std::env::var_os("LOCKGATE_TEST_FOLDER").map(PathBuf::from)
 }
@@ -28,7 +28,7 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
-/// Appends until the history has this many more commits of one's own, reading the head again after every conflict.
+/// Appends until this caller has added that many commits, reloading the head after every conflict.
 fn race(store: &SqliteStore, run: &str, own: usize) -> usize {
     block_on(async {
         let mut conflicts = 0;
@@ -77,7 +77,7 @@ async fn concurrent_appends_each_get_their_own_result() {
             tokio::spawn(async move {
                 let mut scribe = HistoryWriter::new(&format!("run{number}"));
                 for _ in 0..10 {
-                    // Two of them for one version: one is taken, and only the other is rejected.
+                    // Two for the same version: one succeeds, and only the other is rejected.
                     let (one, two) = tokio::join!(store.append(scribe.next("one")), store.append(scribe.next("one")));
                     assert!(
                         matches!((&one, &two), (Ok(_), Err(AppendError::Conflict)) | (Err(AppendError::Conflict), Ok(_))),
@@ -111,7 +111,7 @@ fn many_processes_can_create_a_store_concurrently() {
     drop(store);
     let mut names: Vec<_> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["lockgate.db", "lockgate.db-head"], "nothing else is left when all have closed");
+    assert_eq!(names, ["lockgate.db", "lockgate.db-head"], "nothing else is left after all have closed");
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn runs_of_a_dead_process_can_be_claimed() {
     let died = in_a_process("", "processes::runs_of_a_dead_process_can_be_claimed", folder.path());
     assert!(!died.status.success());
     let locks = || std::fs::read_dir(folder.path().join("drivers")).unwrap().count();
-    assert_eq!(locks(), 1, "it had come alive");
+    assert_eq!(locks(), 1, "it had registered its driver");
     let store = SqliteStore::open_existing(folder.path()).unwrap();
     let run = RunId::new("aaaa");
     assert_eq!(block_on(store.driver_of(&run)), Ok(None));
-    assert_eq!(locks(), 0, "what the dead leave behind is removed");
+    assert_eq!(locks(), 0, "the lock of the dead driver is removed");
     assert_eq!(block_on(store.claim(&run)), Ok(2));
     assert_eq!(block_on(store.load(&run)).unwrap().unwrap().head().0, 1);
 }
@@ -152,7 +152,7 @@ fn a_lock_file_names_the_driver_and_is_removed_with_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let (store, other) = (SqliteStore::open(folder.path()).unwrap(), SqliteStore::open(folder.path()).unwrap());
     race(&store, "aaaa", 1);
-    assert!(!folder.path().join("drivers").exists(), "who drives nothing needs no lock");
+    assert!(!folder.path().join("drivers").exists(), "a process that drives nothing needs no lock");
     let run = RunId::new("aaaa");
     block_on(store.claim(&run)).unwrap();
     let path = folder.path().join(format!("drivers/{}.lock", store.driver()));
@@ -194,7 +194,7 @@ fn the_log_size_is_bounded() {
     assert!(log < 6_000_000, "{log} bytes after 18 million were written");
 }
 
-/// Two processes make room in turn, and a third finds all that they wrote behind it or before it.
+/// Two processes preallocate in turn, and a third finds everything they wrote.
 #[test]
 fn preallocated_log_space_is_not_part_of_the_log() {
     let (folder, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -208,8 +208,8 @@ fn preallocated_log_space_is_not_part_of_the_log() {
         writers
     });
     let log = std::fs::read(folder.path().join("lockgate.db-wal")).unwrap();
-    assert!(log.ends_with(&[0; 4096 + 24]), "there is no room behind the log of {} bytes", log.len());
-    // What a power cut leaves: nobody closed it, and nothing is in memory.
+    assert!(log.ends_with(&[0; 4096 + 24]), "the log of {} bytes is not preallocated", log.len());
+    // The state after a power cut: the store was not closed, and nothing is in memory.
     for file in ["lockgate.db", "lockgate.db-wal"] {
         std::fs::copy(folder.path().join(file), left.path().join(file)).unwrap();
     }

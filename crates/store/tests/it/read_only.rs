@@ -1,4 +1,4 @@
-//! Reading where nothing can be written: on a full disk, and in a folder that is read-only.
+//! Reading when nothing can be written: on a full disk, and in a read-only directory.
 
 use crate::disk_errors::obey_permissions;
 use crate::processes::{block_on, given_directory, in_a_process};
@@ -9,10 +9,10 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What no file may exceed stands for a disk that is full.
+/// A file size limit simulates a full disk.
 const FULL: &str = "trap '' XFSZ; ulimit -S -f 0;";
 
-/// What the files of a store look like, and how many commits are in them.
+/// The files of a store, and how many commits they contain.
 struct Files {
     folder: tempfile::TempDir,
     commits: u64,
@@ -23,14 +23,14 @@ impl Files {
         self.folder.path().join("store")
     }
 
-    /// As a store leaves them that is closed: there is no log.
+    /// As a closed store leaves them: there is no log.
     fn closed() -> Self {
         let files = Self { folder: tempfile::tempdir().unwrap(), commits: 3 };
         write(&SqliteStore::open(&files.store()).unwrap(), &mut HistoryWriter::new("aaaa"), 3);
         files
     }
 
-    /// As a process leaves them that is killed: most of it is in the log.
+    /// As a killed process leaves them: most data is in the log.
     fn killed() -> Self {
         let (files, living) = (Self::closed(), Self::closed());
         let store = SqliteStore::open(&living.store()).unwrap();
@@ -43,14 +43,14 @@ impl Files {
         Self { commits: 5, ..files }
     }
 
-    /// As a copy of them is that left out the index of the log.
+    /// Like a copy that left out the index of the log.
     fn without_index() -> Self {
         let files = Self::killed();
         fs::remove_file(files.store().join("lockgate.db-shm")).unwrap();
         files
     }
 
-    /// Lets nobody write, or everybody again.
+    /// Makes the files read-only, or writable again.
     fn lock(&self, locked: bool) {
         let set = |path: PathBuf, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         for entry in fs::read_dir(self.store()).unwrap() {
@@ -62,7 +62,7 @@ impl Files {
         set(self.store(), if locked { 0o555 } else { 0o755 });
     }
 
-    /// Reads all in a process of its own.
+    /// Reads everything in a separate process.
     fn are_read(&self, shell: &str) {
         fs::write(self.folder.path().join("expected"), self.commits.to_string()).unwrap();
         let before = contents(&self.store());
@@ -80,7 +80,7 @@ fn write(store: &SqliteStore, scribe: &mut HistoryWriter, commits: u32) {
     });
 }
 
-/// The files of a store that hold anything.
+/// The non-empty files of a store.
 fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -120,7 +120,7 @@ fn a_read_only_store_reads_everything_and_writes_nothing() {
     assert!(matches!(refused, Err(AppendError::Store(StoreError::Full(_) | StoreError::ReadOnly(_)))), "{refused:?}");
 }
 
-/// Nothing is lost, and the store goes on where it was.
+/// Nothing is lost, and the store can be written again.
 fn write_on(files: &Files) {
     let store = SqliteStore::open(&files.store()).unwrap();
     assert_eq!(head(&store), files.commits);
@@ -204,7 +204,7 @@ fn a_foreign_database_is_also_refused_read_only() {
     });
 }
 
-/// So many locks are held on a file.
+/// The number of locks held on a file.
 fn locks(path: &Path) -> usize {
     use std::os::unix::fs::MetadataExt;
     let file = format!(":{} ", fs::metadata(path).unwrap().ino());
@@ -224,8 +224,8 @@ fn closing_a_reader_without_locks_releases_no_other_locks() {
             let other = SqliteStore::open(&files.store()).unwrap();
             assert_eq!(head(&other), 5);
             let held = locks(&files.store().join("lockgate.db"));
-            assert!(held > 0, "whoever has it open keeps others from taking the log away");
-            // What it read has changed, so it opens it again; and then it goes.
+            assert!(held > 0, "an open store keeps others from deleting the log");
+            // The files have changed, so it reopens them, and is then dropped.
             assert_eq!(head(&read), 5);
             drop(read);
             assert!(locks(&files.store().join("lockgate.db")) >= held);

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::print;
 use lockgate::sanitize;
 use lockgate::view::lockgate;
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use lockgate_runner::files::format_size;
 use std::path::{Path, PathBuf};
 

@@ -10,8 +10,8 @@ use lockgate::backup::{RESTORE, Restored, restore};
 use lockgate::code::Code;
 use lockgate::project::caller_at;
 use lockgate::sanitize;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::command::Channel;
-use lockgate_engine::words::counted;
 use std::path::{Path, PathBuf};
 
 /// Replace the database with a backup

@@ -7,8 +7,8 @@ use crate::print;
 use lockgate::code::Code;
 use lockgate::verify::Verdict;
 use lockgate::{sanitize, select};
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::command::Channel;
-use lockgate_engine::words::counted;
 use lockgate_store::Finding;
 use std::path::Path;
 

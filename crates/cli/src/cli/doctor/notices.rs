@@ -3,7 +3,7 @@
 use super::Check;
 use super::agents::can_start;
 use lockgate::phrases::first_line;
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 use lockgate_runner::config::Config;
 use lockgate_store::{OutboxEntry, OutboxFilter, Store};
 use std::path::Path;

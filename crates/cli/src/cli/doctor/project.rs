@@ -3,9 +3,9 @@
 use super::Check;
 use crate::open;
 use lockgate::garbage;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::Timestamp;
-use lockgate_engine::words::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::files::format_size;
 use lockgate_runner::root::Root;
@@ -25,8 +25,8 @@ const NAMED: usize = 5;
 const SLACK: Duration = Duration::from_secs(60);
 
 pub(super) async fn checks(root: &Root) -> Vec<Check> {
-    if !root.folder().is_dir() {
-        let found = format!("{} does not exist", root.folder().display());
+    if !root.state_dir().is_dir() {
+        let found = format!("{} does not exist", root.state_dir().display());
         let fix = "check that this is the right directory, or create a project here with `lockgate init`";
         return vec![Check::failed("project", found, fix)];
     }
@@ -41,10 +41,10 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
 }
 
 fn directory(root: &Root) -> Check {
-    let probe = root.folder().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
+    let probe = root.state_dir().join(format!(".lockgate-{:032x}.tmp", u128::from_be_bytes(SystemClock.seed())));
     let written = std::fs::File::create_new(&probe);
     lockgate_store::cleanup::remove_file(&probe);
-    let directory = root.folder().display().to_string();
+    let directory = root.state_dir().display().to_string();
     match written {
         Err(error) => Check::failed("project", format!("{directory} cannot be written: {error}"), "make it writable"),
         Ok(_) if on_network(root) => Check::failed(
@@ -61,7 +61,7 @@ fn on_network(root: &Root) -> bool {
     // The magic numbers of NFS, SMB, CIFS, SMB2, AFS, Coda and Ceph in `statfs`.
     const NETWORK: [u32; 7] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x7375_7245, 0x00c3_6400];
     // The width of the type depends on the platform; all of these fit into 32 bits.
-    rustix::fs::statfs(root.folder()).is_ok_and(|file_system| NETWORK.contains(&(file_system.f_type as u32)))
+    rustix::fs::statfs(root.state_dir()).is_ok_and(|file_system| NETWORK.contains(&(file_system.f_type as u32)))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -70,7 +70,7 @@ fn on_network(_: &Root) -> bool {
 }
 
 fn room(root: &Root) -> Check {
-    match statvfs(root.folder()) {
+    match statvfs(root.state_dir()) {
         Err(error) => Check::failed("disk", format!("the free space cannot be determined: {error}"), "check the disk"),
         Ok(disk) => {
             let left = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -121,7 +121,7 @@ async fn database(root: &Root) -> Vec<Check> {
     let elsewhere = open::database_of(&config);
     let opened: Result<Box<dyn Store>, StoreError> = match &elsewhere {
         Some(url) => PostgresStore::connect(url).map(|store| Box::new(store) as Box<dyn Store>),
-        None => SqliteStore::open_existing(&root.folder()).map(|store| Box::new(store) as Box<dyn Store>),
+        None => SqliteStore::open_existing(&root.state_dir()).map(|store| Box::new(store) as Box<dyn Store>),
     };
     let store = match opened {
         Ok(store) => store,

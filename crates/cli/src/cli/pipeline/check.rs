@@ -6,9 +6,9 @@ use crate::exit::Exit;
 use crate::{diagnostics, print};
 use lockgate::pipeline::{check_state_file, execution_spec};
 use lockgate::{sanitize, workflow_file};
+use lockgate_engine::plural::counted;
 use lockgate_engine::spec::workflow::Workflow;
-use lockgate_engine::words::counted;
-use lockgate_formats::pipeline::rule::Finding;
+use lockgate_formats::state_file::rule::Finding;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

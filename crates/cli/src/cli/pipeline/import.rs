@@ -99,7 +99,7 @@ fn report(project: &Project, imported: &ImportedRun) {
     }
     notes.iter().for_each(print::note);
     pipeline::print_put_aside(moved_aside);
-    print::say(format_args!("run {} is {prd}, {}", run.id, status.word()));
+    print::say(format_args!("run {} is {prd}, {}", run.id, status.as_str()));
     if let Err(missing) = lockgate::resume::refuse_without_agent(run, project.config()) {
         print::warn(sanitize::line(missing.message()));
         print::note(

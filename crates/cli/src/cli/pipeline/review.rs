@@ -106,7 +106,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     if arguments.json {
         let recorded =
-            json!({"run": run, "verdict": filed.verdict.word(), "attempt": filed.attempt, "p0": filed.p0, "p1": filed.p1});
+            json!({"run": run, "verdict": filed.verdict.as_str(), "attempt": filed.attempt, "p0": filed.p0, "p1": filed.p1});
         print::json(&recorded);
     }
     Ok(if filed.verdict.allows_start() { Exit::Done } else { Exit::Failed })

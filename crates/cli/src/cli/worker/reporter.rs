@@ -56,7 +56,7 @@ fn words(report: &Report) -> String {
             format!("{} {}; {again}", styled(WARNING, "could not be driven:"), sanitize::line(error))
         }
         Report::TaskFailed { task, error } => sanitize::line(&format!("{task} failed: {error}")).into_owned(),
-        Report::Ended { status } => status.word().to_owned(),
+        Report::Ended { status } => status.as_str().to_owned(),
         Report::Worktree { worktree } => format!("worktree {}", worktree.line()),
         Report::Summary { path } => sanitize::line(&format!("summary: {path}")).into_owned(),
         Report::SummaryFailed { error } => sanitize::line(error).into_owned(),

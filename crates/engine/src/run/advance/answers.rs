@@ -162,7 +162,7 @@ fn task_answered(run: &Run, hold: &Hold) -> Option<Event> {
 fn counts_as_failed(run: &Run, hold: &Hold, said: Option<String>, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let (Scope::Tasks(keys), Some(phase)) = (&hold.scope, &run.current) else { return Vec::new() };
     let Some(index) = keys.first().and_then(|key| phase.find(key)) else { return Vec::new() };
-    let failure = match hold.asked.as_ref().map(|asked| &asked.topic) {
+    let failure = match hold.question.as_ref().map(|asked| &asked.topic) {
         Some(Topic::Authentication(missing)) => {
             Failure { kind: FailureKind::Authentication, message: missing.message.clone(), tail: missing.tail.clone() }
         }

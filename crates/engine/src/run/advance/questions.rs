@@ -70,7 +70,7 @@ fn question(kind: HoldKind, scope: Scope, prompt: String, notes: Vec<String>, op
         notes,
         blocking: true,
         quorum: 1,
-        asked: None,
+        question: None,
         terms: Terms::default(),
         previous: None,
         diff: None,
@@ -116,9 +116,9 @@ pub(in crate::run) fn ask(
         notes,
         blocking: terms.default.is_none(),
         quorum: 1,
-        asked: presentation.question.clone().map(|question| {
+        question: presentation.question.clone().map(|question| {
             let signal = checkpoint.options.iter().find_map(|choice| choice.signals.first().cloned());
-            Box::new(HoldQuestion { signal, ..asked(run, title, Topic::Question(question)) })
+            Box::new(HoldQuestion { signal, ..hold_question(run, title, Topic::Question(question)) })
         }),
         terms,
         previous,
@@ -208,7 +208,7 @@ pub(in crate::run) fn ask_for_login(
         notes: Vec::new(),
         blocking: true,
         quorum: 1,
-        asked: Some(Box::new(asked(run, title, Topic::Authentication(missing.clone())))),
+        question: Some(Box::new(hold_question(run, title, Topic::Authentication(missing.clone())))),
         terms: Terms::default(),
         previous: None,
         diff: None,
@@ -265,16 +265,29 @@ fn about_handover(
     ids: &mut IdSource,
 ) -> Event {
     let title = run.declared(key).map(|task| task.title().to_owned());
-    let asked = topic.map(|topic| Box::new(asked(run, title, topic)));
+    let question = topic.map(|topic| Box::new(hold_question(run, title, topic)));
     let (files, terms, previous, diff) = (Vec::new(), Terms::default(), None, None);
     let (hold, scope) = (HoldId::new(ids.next_id()), Scope::Tasks(vec![key.clone()]));
-    let opened =
-        HoldOpened { hold, kind, scope, prompt, files, options, notes, blocking: true, quorum: 1, asked, terms, previous, diff };
+    let opened = HoldOpened {
+        hold,
+        kind,
+        scope,
+        prompt,
+        files,
+        options,
+        notes,
+        blocking: true,
+        quorum: 1,
+        question,
+        terms,
+        previous,
+        diff,
+    };
     Event::HoldOpened(Box::new(opened))
 }
 
 /// The question, with the progress of the run.
-fn asked(run: &Run, title: Option<String>, topic: Topic) -> HoldQuestion {
+fn hold_question(run: &Run, title: Option<String>, topic: Topic) -> HoldQuestion {
     let (done, total) = run.progress();
     let phase = || run.current.as_ref().map(|phase| run.workflow.phases[phase.position].title().to_owned());
     HoldQuestion { task: title.or_else(phase).unwrap_or_default(), done, total, topic, signal: None }

@@ -3,12 +3,12 @@
 use super::answers::takes_effect_at_once;
 use crate::hold::{Hold, HoldState, Scope};
 use crate::id::{PhaseId, TaskId, TaskKey};
+use crate::plural::counted;
 use crate::run::event::{Event, Failure, FailureKind};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{Run, TaskState};
 use crate::spec::workflow::question::DEFAULT_ROUNDS;
 use crate::spec::workflow::{Checkpoint, Phase, Question};
-use crate::words::counted;
 use std::collections::BTreeSet;
 
 /// A person found issues at the end of a phase: some of its tasks are redone with their dependents, and then the question is

@@ -57,7 +57,7 @@ impl Run {
             answers: Vec::new(),
             opened_at: at,
             since: at,
-            asked: opened.asked.clone(),
+            question: opened.question.clone(),
             terms: opened.terms.clone(),
             previous: opened.previous.clone(),
             diff: opened.diff.clone(),
@@ -77,8 +77,8 @@ impl Run {
 
     fn refer_to_files(&mut self, files: &[PresentedFile], diff: Option<&ShownDiff>) {
         let kept = files.iter().filter(|file| file.not_kept.is_none());
-        self.touched.refers_to.extend(kept.filter_map(|file| file.seen.digest()));
-        self.touched.refers_to.extend(diff.and_then(|diff| diff.change()?.text));
+        self.touched.referenced_values.extend(kept.filter_map(|file| file.seen.digest()));
+        self.touched.referenced_values.extend(diff.and_then(|diff| diff.change()?.text));
     }
 
     fn preset_used(&mut self, hold: &HoldId) {
@@ -259,8 +259,8 @@ impl Run {
 
     /// Requests another attempt of the subject of a hold. It starts when its turn comes.
     fn again(&mut self, hold: &Hold, at: Timestamp) -> Result<(), ApplyError> {
-        let by_agent =
-            hold.kind == HoldKind::Handover || matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
+        let by_agent = hold.kind == HoldKind::Handover
+            || matches!(hold.question.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
         let reason = match (by_agent, hold.kind == HoldKind::Authentication) {
             (true, _) => Some(AttemptReason::Answered),
             (false, true) => Some(AttemptReason::Auth),
@@ -341,7 +341,7 @@ fn decision(hold: &Hold) -> Option<Decision> {
         phase: hold.scope.phase().cloned(),
         option: choice.id.clone(),
         label: choice.label.clone(),
-        action: choice.action.word().to_owned(),
+        action: choice.action.as_str().to_owned(),
         target,
         skipped,
         feedback: answer.feedback.clone(),

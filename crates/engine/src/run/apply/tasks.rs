@@ -19,7 +19,7 @@ impl Run {
 
     pub(super) fn plan(&mut self, tasks: &[PlannedTask]) -> Result<(), ApplyError> {
         let values = tasks.iter().filter_map(|task| task.value.as_ref()?.stored());
-        self.touched.refers_to.extend(values);
+        self.touched.referenced_values.extend(values);
         let workflow = self.workflow.clone();
         let carried = std::mem::take(&mut self.carry);
         let phase = self.current_phase_mut()?;
@@ -61,7 +61,7 @@ impl Run {
 
     /// Records the return value and the files of a task.
     pub(super) fn record_result(&mut self, key: &TaskKey, result: Option<&StoredValue>, outputs: &[OutputFile], at: Timestamp) {
-        self.touched.refers_to.extend(result.and_then(|stored_value| stored_value.stored()));
+        self.touched.referenced_values.extend(result.and_then(|stored_value| stored_value.stored()));
         match (&key.item, result) {
             (Some(item), Some(stored_value)) => {
                 let tasks = self.item_outputs.entry(key.phase.clone()).or_default();
@@ -76,7 +76,7 @@ impl Run {
         }
         for file in outputs {
             if file.stored {
-                self.touched.refers_to.push(file.digest);
+                self.touched.referenced_values.push(file.digest);
             }
             self.deliverables.retain(|known| known.file.path != file.path || known.key.phase != key.phase);
             self.deliverables.push(Deliverable { key: key.clone(), file: file.clone(), at });
@@ -167,8 +167,8 @@ impl Run {
         let offered = self.offered.take().filter(|(offered, _)| *offered == definition);
         let (_, workflow) =
             offered.ok_or_else(|| ApplyError(format!("the accepted definition {definition} was not provided")))?;
-        self.touched.refers_to.push(definition);
-        self.touched.refers_to.extend(files.iter().map(|file| file.digest));
+        self.touched.referenced_values.push(definition);
+        self.touched.referenced_values.extend(files.iter().map(|file| file.digest));
         let next = match &self.current {
             Some(phase) => workflow.position(phase.id.as_str()),
             None => self.completed.last().map_or(Some(0), |last| Some(workflow.position(last.as_str())? + 1)),
@@ -199,7 +199,6 @@ impl Run {
         self.sessions.by_task.insert(session_address(key), known);
     }
 
-    /// What is known about a session.
     pub fn session_known(&self, id: &str) -> Option<&KnownSession> {
         self.sessions.by_task.values().chain(self.sessions.by_agent.values()).find(|known| known.id == id && known.confirmed)
     }

@@ -9,7 +9,7 @@ use crate::run::refusal::{Refusal, gone};
 use crate::run::state::{Decision, End, Run, skip_list_of};
 use crate::spec::workflow::Phase;
 
-/// What is redone when an answer is changed.
+/// The work to redo when an answer is changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Consequences {
     /// The first phase that runs again. Absent if nothing is redone.

@@ -87,7 +87,7 @@ impl Change<'_> {
 
     /// Why a question of the definition cannot stay open: its text changed, or it is no longer asked.
     fn other_question(&self, hold: &Hold, keys: &[TaskKey]) -> Option<String> {
-        let by_agent = matches!(hold.asked.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
+        let by_agent = matches!(hold.question.as_ref().map(|asked| &asked.topic), Some(Topic::Handover(_)));
         if !hold.kind.is_declared() || by_agent {
             return None;
         }

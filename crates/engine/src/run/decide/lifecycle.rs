@@ -1,6 +1,6 @@
 //! Taking over, interrupting and cancelling a run.
 
-use super::outcomes::next_try;
+use super::backoff::next_try;
 use crate::hold::HoldState;
 use crate::id::{DriverId, IdSource};
 use crate::run::command::Envelope;

@@ -2,6 +2,8 @@
 
 mod answer;
 mod answer_change;
+mod backoff;
+mod conditions;
 mod definition;
 mod fan_out;
 mod gaps;
@@ -31,7 +33,7 @@ pub fn create(envelope: &Envelope, create: &Create, workflow: Arc<Workflow>) -> 
         envelope.caller.may_decide("answer in advance")?;
     }
     let created = create.created.clone();
-    let mut run = Run::begin(&created, workflow, envelope.at);
+    let mut run = Run::start(&created, workflow, envelope.at);
     let mut entries = vec![entry(envelope, Event::Created(Box::new(created)))];
     if !create.presets.is_empty() {
         let given = entry(envelope, Event::AnswersPreset { presets: create.presets.clone() });
@@ -121,7 +123,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
         CommandKind::SessionNamed { key, attempt, session, dir } => {
             Ok(outcomes::session_named(run, (key, *attempt), session, dir.as_deref()))
         }
-        CommandKind::WhenEvaluated { key, outcome } => Ok(fan_out::when_evaluated(run, key, outcome)),
+        CommandKind::WhenEvaluated { key, outcome } => Ok(conditions::when_evaluated(run, key, outcome)),
         CommandKind::GapsChecked { phase, iteration, round, found } => Ok(gaps::checked(run, (phase, *iteration), *round, found)),
         CommandKind::AgentQueryAnswered { requester, text, agent } => {
             let mut ids = IdSource::new(envelope.seed);

@@ -1,16 +1,15 @@
 //! Outcomes of tasks and gates.
 
-use super::fan_out;
+use super::{backoff, fan_out};
 use crate::hold::Scope;
-use crate::id::{GateId, IdSource, PhaseId, TaskKey, TimerId};
+use crate::id::{GateId, IdSource, PhaseId, TaskKey};
 use crate::run::advance;
 use crate::run::agent::AgentReport;
 use crate::run::command::TaskOutcome;
 use crate::run::event::{DiffBase, Event, Failure, FailureKind, Requester};
 use crate::run::state::{AwaitedBase, GateRun, GateState, Run, TaskState};
-use crate::spec::workflow::{OnFail, Retry};
+use crate::spec::workflow::OnFail;
 use crate::time::Timestamp;
-use std::time::Duration;
 
 /// Handles the outcome of an attempt. It counts only for the running attempt; any other is too late and changes nothing.
 pub(super) fn task_ended(
@@ -101,27 +100,12 @@ pub(in crate::run) fn failed(
     let (key, task) = (phase.key(index), &phase.tasks[index]);
     let mut events = vec![Event::TaskFailed { key: key.clone(), attempt: task.attempts, failure: failure.clone(), agent }];
     let declared = phase.declared(&run.workflow.phases[phase.position], index);
-    if let Some(scheduled) = next_try(run, index, at, ids) {
+    if let Some(scheduled) = backoff::next_try(run, index, at, ids) {
         events.push(scheduled);
     } else if declared.is_none_or(|task| task.on_fail != OnFail::Ask && !task.continue_on_error) {
         events.extend(stop_others(run, Some(index), &phase.key(index).address()));
     }
     events
-}
-
-/// The next attempt of a task whose current attempt fails, if its `retry` allows one.
-pub(super) fn next_try(run: &Run, index: usize, at: Timestamp, ids: &mut IdSource) -> Option<Event> {
-    let phase = run.current.as_ref()?;
-    let declared = phase.declared(&run.workflow.phases[phase.position], index);
-    let retry = declared.map_or_else(Retry::default, |task| task.retry);
-    let failures = phase.tasks[index].failures + 1;
-    let due = at.plus(backoff(retry.backoff, failures));
-    (failures < retry.attempts).then(|| Event::RetryScheduled { key: phase.key(index), timer: TimerId::new(ids.next_id()), due })
-}
-
-/// The backoff after this many failures: it doubles each time.
-fn backoff(first: Duration, failures: u32) -> Duration {
-    first.saturating_mul(1u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX))
 }
 
 /// With `fail_fast`, the first failure stops everything else that is running. It is retried together with the failed task.

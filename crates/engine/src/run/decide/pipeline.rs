@@ -73,7 +73,7 @@ fn file_review(run: &Run, envelope: &Envelope, review: &Review) -> Result<Vec<Ev
         }
         Verdict::Ship | Verdict::ShipWithGates | Verdict::DoNotShip => {
             if let Some(filed) = filed.filter(|filed| filed.verdict.allows_start() && review.verdict.allows_start()) {
-                return Err(Refusal::ReviewStands { verdict: filed.verdict.word() });
+                return Err(Refusal::ReviewStands { verdict: filed.verdict.as_str() });
             }
             // A review that forbids the start can always replace one that allows it, because it takes nothing away from a person.
             let forbids = review.verdict == Verdict::DoNotShip && filed.is_some_and(|filed| filed.verdict.allows_start());

@@ -63,7 +63,7 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Workflow => "workflow",
             Self::Plan => "plan",
@@ -75,7 +75,7 @@ impl NamedVariants for RunKind {
     const ALL: &'static [Self] = &[Self::Workflow, Self::Plan];
 
     fn as_str(self) -> &'static str {
-        self.word()
+        self.as_str()
     }
 }
 

@@ -21,7 +21,7 @@ impl Lifecycle {
     pub const ALL: [Self; 5] = [Self::Initialized, Self::InProgress, Self::Paused, Self::Failed, Self::Complete];
 
     /// The name in a state file.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Initialized => "initialized",
             Self::InProgress => "in_progress",
@@ -33,7 +33,7 @@ impl Lifecycle {
 
     /// The status with exactly this name.
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.word() == word)
+        Self::ALL.into_iter().find(|known| known.as_str() == word)
     }
 
     /// The statuses that may follow.
@@ -91,7 +91,7 @@ mod tests {
             assert_eq!(Complete.leads_to(status), status == Complete);
             assert_eq!(status.leads_to(Initialized), status == Initialized);
             assert!(status == Complete || status.leads_to(Complete));
-            assert_eq!(Lifecycle::of_word(status.word()), Some(status));
+            assert_eq!(Lifecycle::of_word(status.as_str()), Some(status));
         }
     }
 }

@@ -124,7 +124,7 @@ pub enum StepStatus {
 }
 
 impl StepStatus {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Running => "running",
@@ -148,7 +148,7 @@ impl StepStatus {
 
 impl std::fmt::Display for StepStatus {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.pad(self.word())
+        out.pad(self.as_str())
     }
 }
 

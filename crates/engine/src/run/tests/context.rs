@@ -146,5 +146,5 @@ fn the_context_lists_the_run_as_a_workflow_execution() {
     let mut harness = Harness::new(workflow(vec![phase("one", vec![task("a", &[])])]));
     let (_, _, rows) = harness.run.seal(Vec::new());
     assert_eq!(rows.run.map(|row| (row.kind, row.workflow)), Some((RunKind::Workflow.into(), "test".into())));
-    assert_eq!(RunKind::Plan.word(), "plan");
+    assert_eq!(RunKind::Plan.as_str(), "plan");
 }

@@ -60,7 +60,7 @@ fn a_fork_keeps_the_work_and_usage_of_its_parent() {
     assert_eq!(fork.consecutive_automatic, parent.consecutive_automatic);
     assert_eq!(fork.iteration_counts, parent.iteration_counts);
     assert_eq!(fork.completed, [phase], "phases after the changed answer are no longer done");
-    assert!(fork.touched.refers_to.contains(&stored.digest), "the store keeps what the fork refers to");
+    assert!(fork.touched.referenced_values.contains(&stored.digest), "the store keeps what the fork refers to");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn a_reopened_question_gets_its_timers_back() {
         let rows = seal(&mut harness);
         let gone = if stored_between { 0 } else { 2 };
         assert_eq!(timers(&rows), (vec!["deadline", "remind"], gone), "stored between: {stored_between}");
-        assert!(rows.refers_to.contains(&Digest::of(b"two")));
+        assert!(rows.referenced_values.contains(&Digest::of(b"two")));
     }
 }
 
@@ -93,7 +93,7 @@ fn an_expired_deadline_is_renewed_when_its_question_reopens() {
 fn shown_files_with_stored_bytes_are_referenced_in_the_index() {
     let big = PresentedFile { not_kept: Some("it is too large".into()), ..file("big.bin", b"big") };
     let (_, rows) = opened(OnDeadline::Abort, vec![file("a.md", b"one"), big]);
-    assert_eq!(rows.refers_to, [Digest::of(b"one")]);
+    assert_eq!(rows.referenced_values, [Digest::of(b"one")]);
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn progress_counts_declared_tasks_and_not_their_items() {
     call(&mut harness, &["helper"]);
     harness.work();
     assert_eq!(harness.run.progress(), (2, 3));
-    assert_eq!(harness.hold().asked.as_ref().map(|asked| (asked.done, asked.total)), Some((2, 3)));
+    assert_eq!(harness.hold().question.as_ref().map(|asked| (asked.done, asked.total)), Some((2, 3)));
 }
 
 #[test]

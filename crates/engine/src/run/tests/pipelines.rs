@@ -51,7 +51,7 @@ fn known(harness: &Harness) -> &PipelineRun {
 /// Status, current phase and the three lists.
 fn lists(harness: &Harness) -> (&'static str, u32, String, String, String) {
     let said = said(harness);
-    (said.status.word(), said.current_phase, said.completed.join(" "), said.in_progress.join(" "), said.pending.join(" "))
+    (said.status.as_str(), said.current_phase, said.completed.join(" "), said.in_progress.join(" "), said.pending.join(" "))
 }
 
 fn expected(

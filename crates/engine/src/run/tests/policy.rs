@@ -71,7 +71,8 @@ fn an_interrupted_attempt_that_counts_as_failed_is_retried() {
 #[test]
 fn a_retry_after_an_until_limit_resets_the_rounds() {
     let mut polish = task("polish", &[]);
-    polish.until = Some(Until { holds: UntilCondition::Run("test -f done".into()), limit: 3, timeout: None, checks: Vec::new() });
+    polish.until =
+        Some(Until { condition: UntilCondition::Run("test -f done".into()), limit: 3, timeout: None, checks: Vec::new() });
     polish.retry = Retry { attempts: 2, backoff: Duration::from_secs(1) };
     let mut harness = Harness::new(workflow(vec![phase("one", vec![polish])]));
     let mut rounds = 0;

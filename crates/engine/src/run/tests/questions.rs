@@ -28,7 +28,7 @@ pub(super) fn decision(id: &str, needs: &[&str]) -> Task {
 }
 
 pub(super) fn action(id: &str, needs: &[&str]) -> Task {
-    let check = Some(Check { run: "test -f clicked".into(), timeout: None, told: None });
+    let check = Some(Check { run: "test -f clicked".into(), timeout: None, description: None });
     let asked = Needed { needed: "the link".into(), check, ..Needed::default() };
     question(id, needs, Question::Action(asked), action_options(None))
 }
@@ -50,7 +50,7 @@ fn harness(tasks: Vec<Task>) -> Harness {
 fn a_verification_accepts_only_approved_or_issues() {
     let mut harness = harness(vec![task("make", &[]), verify("look", "make", 3), task("ship", &["look"])]);
     assert_eq!((harness.hold().kind, harness.run.status()), (HoldKind::Verify, Status::Waiting));
-    assert_eq!(harness.hold().asked.as_ref().map(|asked| (asked.done, asked.total)), Some((1, 4)));
+    assert_eq!(harness.hold().question.as_ref().map(|asked| (asked.done, asked.total)), Some((1, 4)));
     for near in ["lgtm", "approve it", "ok", "yes", "approved?", ""] {
         let body = harness.answer_body(near, None);
         assert!(matches!(harness.tell(person(), body, true), Err(Refusal::OptionNotFound { .. })), "{near}");
@@ -162,7 +162,7 @@ fn lacks_authentication(harness: &mut Harness, address: &str, probe: Option<&str
         _ => None,
     });
     let (key, attempt) = running.expect("it runs");
-    let probe = probe.map(|run| Check { run: run.into(), timeout: None, told: None });
+    let probe = probe.map(|run| Check { run: run.into(), timeout: None, description: None });
     let outcome = TaskOutcome::Unauthenticated { missing: Box::new(missing), probe };
     harness.outcome(CommandKind::TaskEnded { key, attempt, outcome, agent: None, commit: None })
 }

@@ -112,7 +112,7 @@ fn done_by_a_person() -> (Harness, HoldId) {
 }
 
 fn done_by_a_person_in(waits: WaitSettings) -> (Harness, HoldId) {
-    let check = question::Check { run: "test -f done".into(), timeout: None, told: None };
+    let check = question::Check { run: "test -f done".into(), timeout: None, description: None };
     let action = question::Action { needed: "the link".into(), check: Some(check), ..question::Action::default() };
     let mut first = phase("plan", vec![task("draft", &[])]);
     let asked = checkpoint(crate::hold::action_options(None)).unwrap();

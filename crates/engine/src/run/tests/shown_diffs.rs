@@ -114,7 +114,7 @@ fn a_repeated_phase_keeps_its_starting_point_until_it_is_completed() {
     record(&mut harness, tree("t2"));
     show(&mut harness, change("three"));
     harness.answer("Again", Some("from the beginning"));
-    assert_eq!(base_effect(&harness), Some(("build".into(), 3)), "what was completed starts anew");
+    assert_eq!(base_effect(&harness), Some(("build".into(), 3)), "completed work starts anew");
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Checker<'_, '_> {
         Some(ShowDiff { since, paths })
     }
 
-    /// One word. A revision stands in the map, so that a mistyped word is not taken for one.
+    /// A single word. Revisions are only accepted in the map, so that a misspelt word is not taken for one.
     fn diff_start(&mut self, node: &Node<'_>) -> Option<DiffSince> {
         let text = self.text(node, "`show_diff`")?;
         if let Some((_, start)) = STARTS.iter().find(|(word, _)| *word == text) {

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 const ACTIONS: [(&str, GapAction); 4] = {
     let [retry, spawn, escalate, abort] = GapAction::ALL;
-    [(retry.word(), retry), (spawn.word(), spawn), (escalate.word(), escalate), (abort.word(), abort)]
+    [(retry.as_str(), retry), (spawn.as_str(), spawn), (escalate.as_str(), escalate), (abort.as_str(), abort)]
 };
 
 const MAX_ITERATIONS: u32 = 1_000;

@@ -222,7 +222,7 @@ impl Checker<'_, '_> {
             }
             (Some(_), Mode::Strict | Mode::Loose) => {
                 let span = phase.key("subagents").unwrap_or(&phase.span);
-                let message = format!("the script under `adaptive` does not run in the mode `{}`", mode.word());
+                let message = format!("the script under `adaptive` does not run in the mode `{}`", mode.as_str());
                 self.report.warning(ProblemCode::UnusedKey, span, message).help("write `execution_mode: adaptive`, or remove it");
             }
             (None, Mode::Strict | Mode::Loose | Mode::Adaptive) => {}

@@ -222,12 +222,12 @@ impl Checker<'_, '_> {
 
     fn check(&mut self, node: &Node<'_>) -> Option<Check> {
         if let Content::Scalar(_) = &*node.content {
-            return self.command(node, "`check`").map(|run| Check { run, timeout: None, told: None });
+            return self.command(node, "`check`").map(|run| Check { run, timeout: None, description: None });
         }
         let fields = self.fields(node, &CHECK)?;
         let run = fields.require(self, "run").and_then(|node| self.command(node, "`run`"));
         let timeout = fields.get("timeout").and_then(|node| self.timeout(node, "`timeout`"));
-        Some(Check { run: run?, timeout, told: None })
+        Some(Check { run: run?, timeout, description: None })
     }
 
     /// A task that is a question.

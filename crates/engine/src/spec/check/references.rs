@@ -183,7 +183,7 @@ impl Checker<'_, '_> {
     }
 }
 
-/// Whether a phase in the file stands for the phases of another workflow.
+/// Whether a phase in the file is replaced by the phases of another workflow.
 fn uses(phases: &[Phase], id: &str) -> bool {
     let prefix = format!("{id}.");
     phases.iter().any(|phase| phase.id.as_str().starts_with(&prefix))

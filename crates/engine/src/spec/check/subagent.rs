@@ -118,16 +118,16 @@ impl Checker<'_, '_> {
         {
             work.prompt = self.included_prompt(&agent.kind, node).unwrap_or_default();
             if work.prompt == Prompt::Phase {
-                self.warn_of_misspelt(&agent.kind, node);
+                self.warn_of_typo(&agent.kind, node);
             }
         }
         task
     }
 
     /// A type without a prompt whose name is close to one with a prompt is probably misspelled.
-    fn warn_of_misspelt(&mut self, kind: &str, node: &Node<'_>) {
+    fn warn_of_typo(&mut self, kind: &str, node: &Node<'_>) {
         let kinds = includes::kinds(self.includes);
-        if let Some(meant) = suggest::misspelt(kind, kinds.iter().map(String::as_str)) {
+        if let Some(meant) = suggest::typo_of(kind, kinds.iter().map(String::as_str)) {
             let message =
                 format!("there is no prompt for the subagent `{}`, so it gets the description of the phase", shown(kind));
             let help = format!("did you mean `{}`?", shown(meant));

@@ -3,8 +3,10 @@
 use super::Checker;
 use super::agent::{AGENT_KEYS, BUDGET, BUDGET_ABOUT, MOST_ASKS, SESSIONS, TOOLS};
 use super::diff::{SHOW_DIFF_ABOUT, SHOW_DIFF_SHAPES};
-use super::fan_out::{COMMIT_SHAPES, FOR_EACH_SHAPES, JOINS, UNTIL_SHAPES};
+use super::fan_out::{FOR_EACH_SHAPES, JOINS};
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
+use super::git::COMMIT_SHAPES;
+use super::loops::UNTIL_SHAPES;
 use super::process::{ON_FAIL, ON_FAIL_ABOUT, SHELL_ABOUT};
 use super::question::{
     ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
@@ -176,7 +178,7 @@ impl Checker<'_, '_> {
 
     /// Reports a `shell` on a task that runs no command.
     fn only_for_commands(&mut self, fields: &Fields<'_, '_>, task: &Task) {
-        let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.holds, UntilCondition::Run(_)));
+        let checked_by_command = task.until.as_ref().is_some_and(|until| matches!(until.condition, UntilCondition::Run(_)));
         if let Some(span) = fields.key("shell").filter(|_| !matches!(task.work, Work::Run(_)) && !checked_by_command) {
             let message = "`shell` applies to commands, but this task has none";
             self.error(ProblemCode::UnusedKey, span, message).help("remove it; the phase or the workflow can have one");

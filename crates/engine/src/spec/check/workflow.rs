@@ -2,9 +2,9 @@
 
 use super::Checker;
 use super::agent::{AGENT_SHAPES, BUDGET, BUDGET_ABOUT};
-use super::fan_out::INPUT;
 use super::fields::{Fields, Format, Key, Shape, words};
 use super::gap::FINALIZATION;
+use super::inputs::INPUT;
 use super::options::Order;
 use super::phase::{Found, PHASE};
 use super::policy::{POLICY, POLICY_ABOUT, verify_last};
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 pub(super) const MODES: [(&str, Mode); 3] = {
     let [strict, loose, adaptive] = [Mode::Strict, Mode::Loose, Mode::Adaptive];
-    [(strict.word(), strict), (loose.word(), loose), (adaptive.word(), adaptive)]
+    [(strict.as_str(), strict), (loose.as_str(), loose), (adaptive.as_str(), adaptive)]
 };
 
 const MAX_PARALLEL: u32 = 100_000;

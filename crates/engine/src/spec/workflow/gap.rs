@@ -44,7 +44,7 @@ pub enum GapAction {
 impl GapAction {
     pub const ALL: [Self; 4] = [Self::Retry, Self::SpawnAdditional, Self::Escalate, Self::Abort];
 
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Retry => "retry",
             Self::SpawnAdditional => "spawn_additional",

@@ -69,7 +69,7 @@ pub struct Output {
     /// As written in the file: a path, a path with a remark, or a description.
     pub said: String,
     /// The file to look for, relative to the root; absent if there is only a description. `*` matches any part of one name; every
-    /// other character stands for itself.
+    /// other character matches itself.
     #[serde(default)]
     pub path: Option<String>,
 }

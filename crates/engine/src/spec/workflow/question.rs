@@ -22,7 +22,7 @@ pub enum Question {
 }
 
 impl Question {
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Verify(_) => "verify",
             Self::Decision(_) => "decision",
@@ -94,7 +94,7 @@ pub struct DecisionOption {
 /// Something that only a person can do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {
-    /// What was already done automatically.
+    /// The steps that were already automated.
     pub automated: Option<String>,
     /// The one thing that is needed.
     pub needed: String,
@@ -102,7 +102,7 @@ pub struct Action {
     pub check: Option<Check>,
 }
 
-/// A command that checks whether a person did what was needed.
+/// A command that checks whether a person has completed the action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// A template in a definition.
@@ -110,13 +110,13 @@ pub struct Check {
     pub timeout: Option<Duration>,
     /// Shown to people instead of the command, if the command was built from their text.
     #[serde(default)]
-    pub told: Option<String>,
+    pub description: Option<String>,
 }
 
 impl Check {
     /// The text that people see.
     pub fn shown(&self) -> &str {
-        self.told.as_deref().unwrap_or(&self.run)
+        self.description.as_deref().unwrap_or(&self.run)
     }
 }
 
@@ -155,7 +155,7 @@ pub enum OnDeadline {
 }
 
 impl OnDeadline {
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Answer(_) => "answer",
             Self::Escalate(_) => "escalate",

@@ -25,7 +25,6 @@ pub enum Shell {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotAShell {
-    /// What is wrong.
     pub message: String,
     /// What to write instead.
     pub help: String,

@@ -3,8 +3,8 @@
 use super::super::{Artifact, KeyLink, PlanFile};
 use super::shell::{is_under_root, literal, quoted};
 use lockgate_engine::id::GateId;
+use lockgate_engine::plural::counted;
 use lockgate_engine::spec::workflow::{Gate, OnFail};
-use lockgate_engine::words::counted;
 use std::time::Duration;
 
 /// The timeout for checking one file.

@@ -125,7 +125,7 @@ fn action(source: &str, task: &PlanTask, report: &mut Report) -> Action {
         automated: non_empty(&task.built).map(|text| escaped(&text)),
         needed: escaped(&non_empty(&task.action).unwrap_or_else(|| task.name.clone())),
         instructions: non_empty(&how.join("\n\n")).map(|text| escaped(&text)),
-        check: run.map(|run| Check { run, timeout: Some(CHECK_LIMIT), told: Some(said.join("\n")) }),
+        check: run.map(|run| Check { run, timeout: Some(CHECK_LIMIT), description: Some(said.join("\n")) }),
     }
 }
 

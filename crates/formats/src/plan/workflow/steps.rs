@@ -159,7 +159,7 @@ fn agent(plan: &PlanFile, task: &PlanTask, id: &str, phase: &PhaseId, prefix: &s
     let until = shell::all_of(checks.iter().copied());
     Task {
         until: until.map(|run| Until {
-            holds: UntilCondition::Run(run),
+            condition: UntilCondition::Run(run),
             limit: ROUNDS,
             timeout: Some(CHECK_LIMIT),
             checks: checks.iter().map(|check| (*check).to_owned()).collect(),

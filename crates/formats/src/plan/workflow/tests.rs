@@ -102,7 +102,7 @@ fn prompt(task: &Task) -> &str {
 }
 
 fn check(task: &Task) -> &str {
-    match task.until.as_ref().map(|until| &until.holds) {
+    match task.until.as_ref().map(|until| &until.condition) {
         Some(UntilCondition::Run(command)) => command,
         other => panic!("{other:?}"),
     }
@@ -117,7 +117,7 @@ fn a_plan_becomes_a_phase_with_sequential_tasks() {
     let (workflow, problems) = read(PLAN);
     let phase = &workflow.phases[0];
     assert_eq!((workflow.name.as_str(), phase.id.as_str(), workflow.phases.len()), ("08-login plan 08-01", "08-01", 1));
-    let summary: Vec<_> = phase.tasks.iter().map(|task| (task.id.as_str(), task.work.word(), task.needs.len())).collect();
+    let summary: Vec<_> = phase.tasks.iter().map(|task| (task.id.as_str(), task.work.as_str(), task.needs.len())).collect();
     assert_eq!(
         summary,
         [

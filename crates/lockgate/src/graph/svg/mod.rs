@@ -106,7 +106,7 @@ fn card(drawing: &Drawing, phase: &PhaseBox) -> Card {
     if phase.iteration > 1 {
         rest.push_str(&format!("{DOT}execution {}", phase.iteration));
     }
-    rest += &phase.mark.map(|mark| format!("{DOT}{}", mark.word())).unwrap_or_default();
+    rest += &phase.mark.map(|mark| format!("{DOT}{}", mark.as_str())).unwrap_or_default();
     let id = truncate(&phase.id, LONGEST);
     card.body.push_str(&format!(
         "<text class=\"head\" y=\"24\">{}<tspan class=\"faint\">{}</tspan></text>\n",
@@ -146,7 +146,7 @@ impl Card {
 
 fn item(label: &str, longest: usize, mark: Option<Mark>, kind: &'static str) -> Item {
     let sign = mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
-    let tooltip = mark.map(|mark| format!("{label}: {}", mark.word())).unwrap_or_else(|| label.to_owned());
+    let tooltip = mark.map(|mark| format!("{label}: {}", mark.as_str())).unwrap_or_else(|| label.to_owned());
     let label = format!("{sign}{}", truncate(label, longest));
     Item {
         width: (label.width() as f64).mul_add(LETTER, 24.0),
@@ -191,7 +191,7 @@ fn checkpoint_panel(card: &mut Card, drawing: &Drawing, checkpoint: &CheckpointB
     let mut inside = Card { body: String::new(), width: 0.0, height: top + 10.0 };
     let sign = checkpoint.mark.map(|mark| format!("{} ", mark.sign())).unwrap_or_default();
     let when = if checkpoint.conditional { "checkpoint, if its condition holds" } else { "checkpoint" };
-    let state = checkpoint.mark.map(|mark| format!(": {}", mark.word())).unwrap_or_default();
+    let state = checkpoint.mark.map(|mark| format!(": {}", mark.as_str())).unwrap_or_default();
     inside.body.push_str(&format!(
         "<text class=\"faint\" x=\"14\" y=\"{}\">{}</text>\n",
         inside.height + 11.0,

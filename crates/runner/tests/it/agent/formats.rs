@@ -1,4 +1,4 @@
-//! Each program's format, through a real process.
+//! The output format of each program, through a real process.
 
 use super::{ASK, StandIn};
 use crate::process::among_others;
@@ -7,7 +7,7 @@ use lockgate_runner::agent::{AgentRequest, SessionMode, preset_names};
 use lockgate_runner::process::ExitReason;
 use std::fs;
 
-/// A whole stream of a program with garbage in between, and one that says nothing about usage.
+/// A complete stream of a program with garbage in between, and one without usage.
 fn streams(name: &str) -> (&'static str, &'static str) {
     match name {
         "claude" => (

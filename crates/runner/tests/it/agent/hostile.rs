@@ -1,4 +1,4 @@
-//! Programs that hang, flood, print control sequences, ignore signals and leave daemons behind.
+//! Programs that hang, flood the output, print control sequences, ignore signals and leave daemons behind.
 
 use super::{ASK, StandIn};
 use crate::process::{among_others, lives, pid_in};
@@ -25,7 +25,7 @@ fn a_hanging_program_that_ignores_signals_is_killed_and_its_session_is_known() {
 fn the_reply_after_fifty_megabytes_of_output_is_parsed() {
     let _table = among_others();
     let floods = [
-        // One line without an end, garbage lines, and lines that are well formed.
+        // One endless line, garbage lines, and well-formed lines.
         ("head -c 50000000 /dev/zero | tr '\\0' x; echo", 1),
         ("line=$(printf '%0999d' 0); yes \"$line\" | head -c 50000000", 50_000),
         ("line=$(printf '{\"type\":\"user\",\"x\":\"%0980d\"}' 0); yes \"$line\" | head -c 50000000", 1),
@@ -88,7 +88,7 @@ fn secrets_are_masked_before_agent_output_is_processed() {
     let masks = Arc::new(Masks::new([&secret]));
     let stand_in = StandIn::new(stream, "");
     let called = stand_in.call_with(&stand_in.setting(Some("claude")), &ASK, |job| Job { masks: masks.clone(), ..job });
-    // What a program escapes on purpose shows only when it is read, so lines for people are masked once more.
+    // A deliberately escaped secret only appears after parsing, so progress lines are masked again.
     assert_eq!(called.lines, ["***TOKEN***"]);
     let log = fs::read_to_string(stand_in.path().join("log")).unwrap();
     assert!(log.contains("or ***TOKEN***"), "{log}");

@@ -1,4 +1,4 @@
-//! Agents: stand-ins that print what the real programs print, called as the real ones are.
+//! Agents: fake programs that print the output of the real ones and are called the same way.
 
 mod formats;
 mod hostile;
@@ -11,15 +11,11 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What became of a call.
 struct Called {
     output: AgentOutput,
     ended: Ended,
-    /// What people saw.
     lines: Vec<String>,
-    /// The arguments that the program got.
     arguments: Vec<String>,
-    /// What the program read.
     prompt: Vec<u8>,
 }
 
@@ -33,8 +29,8 @@ const ASK: AgentRequest<'static> = AgentRequest {
     policy: "policy.toml",
 };
 
-/// A program that keeps its arguments and its input in files, then prints a stream and does something more. Its folder has a
-/// space in its name.
+/// A program that records its arguments and its input in files, then prints a stream and runs more commands. Its directory
+/// has a space in its name.
 struct StandIn {
     folder: TempDir,
 }

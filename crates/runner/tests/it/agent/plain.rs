@@ -1,4 +1,4 @@
-//! Programs without a preset, and the ways in which a prompt gets to them.
+//! Programs without a preset, and the ways to pass them a prompt.
 
 use super::{ASK, StandIn};
 use crate::process::among_others;

@@ -1,4 +1,4 @@
-//! No path leads out, and nothing is waited for.
+//! No path leads out of its directory, and nothing blocks.
 
 use super::{Project, a_file, no_secret, why};
 use lockgate_engine::hold::Seen;
@@ -108,7 +108,7 @@ fn symlink_loops_are_unreadable() {
     project.link("one", "out/two");
     project.link("self", "out/self");
     for path in ["one", "two", "self", "one/inside"] {
-        assert_eq!(why(&project.seen(path)), "symbolic links lead in a circle");
+        assert_eq!(why(&project.seen(path)), "symbolic links form a cycle");
     }
 }
 

@@ -1,11 +1,11 @@
-//! What people read when something changed after it was shown.
+//! Descriptions of changes to files after they were shown.
 
 use super::{Project, no_secret, owned};
 use lockgate_engine::digest::Digest;
 use lockgate_runner::files::{ContainsSecret, ObserveLimits, Observed, diff, observe, reobserve};
 use std::os::unix::fs::PermissionsExt;
 
-/// What is said when `paths` are shown, `change` happens, and they are looked at again.
+/// The description after `paths` were shown, `change` happened, and they were observed again.
 fn said_with(project: &Project, paths: &[&str], contains: ContainsSecret<'_>, change: impl FnOnce(&Project)) -> Vec<String> {
     let before = observe(&project.run_dirs, &owned(paths), &ObserveLimits::default(), contains);
     change(project);
@@ -52,7 +52,7 @@ fn a_long_diff_is_truncated_and_counts_the_omitted_lines() {
         project.write("a.txt", "new\n".repeat(1000));
         project.write("line.txt", "y".repeat(10_000));
     });
-    assert_eq!(said[0].lines().count(), 202, "heading, 200 lines, and what is missing");
+    assert_eq!(said[0].lines().count(), 202, "heading, 200 lines, and a note");
     assert_eq!(said[0].lines().last(), Some("… 1803 more lines"));
     assert!(said[1].contains("more characters)"));
     assert!(said[1].len() < 2_000, "{}", said[1].len());
@@ -120,8 +120,8 @@ fn created_deleted_and_retyped_files_are_described() {
     let expected = [
         "new.txt appeared: a file of 3 B",
         "out/gone.txt vanished: it was a file of 8 B",
-        "kind changed: it was a file of 4 B, and is now a folder with 1 file",
-        "src vanished: it was a folder with 1 file",
+        "kind changed: it was a file of 4 B, and is now a directory with 1 file",
+        "src vanished: it was a directory with 1 file",
         "pipe changed: it was a file of 4 B, and is now unreadable (it is a named pipe, not a file)",
         "out/later.txt appeared: a file of 5 B",
     ];
@@ -143,7 +143,7 @@ fn a_changed_directory_names_the_changed_files() {
         std::fs::remove_file(project.path("src/link")).unwrap();
         project.link("size.txt", "src/link");
     });
-    let expected = "src/ changed: 6 things in it\n  added   deep (a folder)\n  added   deep/new.txt (3 B)\n  \
+    let expected = "src/ changed: 6 things in it\n  added   deep (a directory)\n  added   deep/new.txt (3 B)\n  \
                     changed link (a link to size.txt, was a link to same.txt)\n  removed old.txt (1 B)\n  \
                     changed size.txt (2 B, was 1 B)\n  changed text.txt (1 B, other content)";
     assert_eq!(said, [expected]);
@@ -155,7 +155,7 @@ fn a_directory_without_a_stored_listing_is_described_in_one_line() {
     project.write("src/hunter2", "1");
     let contains = |bytes: &[u8]| bytes.windows(7).any(|window| window == b"hunter2");
     let said = said_with(&project, &["src"], &contains, |project| project.write("src/hunter2", "2"));
-    assert_eq!(said, ["src/ changed (which files is not known: its content is not kept, contains a secret)"]);
+    assert_eq!(said, ["src/ changed (it is not known which files: its content is not kept, contains a secret)"]);
 }
 
 #[test]
@@ -179,17 +179,17 @@ fn a_file_replaced_by_a_symlink_to_equal_content_is_a_change() {
     let project = Project::new();
     project.write("a.txt", "same");
     project.write("b.txt", "same");
-    let told = said(&project, &["a.txt"], |project| {
+    let reported = said(&project, &["a.txt"], |project| {
         std::fs::remove_file(project.path("a.txt")).unwrap();
         project.link("b.txt", "a.txt");
     });
-    assert_eq!(told, ["a.txt is a symbolic link to b.txt now, and was none"]);
+    assert_eq!(reported, ["a.txt is now a symbolic link to b.txt; it was not one before"]);
     project.write("c.txt", "same");
-    let told = said(&project, &["a.txt"], |project| {
+    let reported = said(&project, &["a.txt"], |project| {
         std::fs::remove_file(project.path("a.txt")).unwrap();
         project.link("./c.txt", "a.txt");
     });
-    assert_eq!(told, ["a.txt is a symbolic link to ./c.txt now, and led to b.txt"]);
+    assert_eq!(reported, ["a.txt is now a symbolic link to ./c.txt; it led to b.txt"]);
 }
 
 #[test]
@@ -199,9 +199,9 @@ fn a_parent_directory_replaced_by_a_symlink_is_a_change() {
     project.write("old/a.txt", "same");
     project.link("old", "step");
     project.link("step", "current");
-    let told = said(&project, &["current/a.txt"], |project| {
+    let reported = said(&project, &["current/a.txt"], |project| {
         std::fs::remove_file(project.path("step")).unwrap();
         project.link("new", "step");
     });
-    assert_eq!(told, ["step is a symbolic link to new now, and led to old"]);
+    assert_eq!(reported, ["step is now a symbolic link to new; it led to old"]);
 }

@@ -1,4 +1,4 @@
-//! Folders are bound with all that is in them, or said not to be.
+//! Answers are bound to directories with everything in them, or a note says that they are not.
 
 use super::{Project, usual_mode, why};
 use lockgate_engine::hold::Seen;
@@ -41,7 +41,7 @@ fn every_change_below_a_directory_changes_its_digest() {
     project.write("src/deep/a.txt", "a");
     project.link("deep", "src/link");
     let mut digests = vec![project.seen("src").seen.digest()];
-    assert_eq!(project.seen("src").seen.digest(), digests[0], "looking changes nothing");
+    assert_eq!(project.seen("src").seen.digest(), digests[0], "reading changes nothing");
     project.write("src/deep/a.txt", "b");
     digests.push(project.seen("src").seen.digest());
     project.write("src/new.txt", "");
@@ -71,7 +71,7 @@ fn lockgate_and_git_state_is_excluded_and_named() {
     project.write(".lockgate/lockgate.db", "2");
     project.write(".git/index", "2");
     assert_eq!(listing(&project, "."), before);
-    assert!(listing(&project, ".git").contains(" index\n"), "what is named itself is looked at");
+    assert!(listing(&project, ".git").contains(" index\n"), "a path that is named explicitly is observed");
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn an_oversized_directory_is_unreadable_with_a_reason() {
         project.write(&format!("src/{number}/file.txt"), "12345");
     }
     let caps = ObserveLimits { dir_entries: 9, ..ObserveLimits::default() };
-    assert_eq!(why(&project.observe_with(&["src"], &caps).files[0]), "it is a folder with more than 9 things in it");
+    assert_eq!(why(&project.observe_with(&["src"], &caps).files[0]), "it is a directory with more than 9 entries");
     let caps = ObserveLimits { dir_entries: 10, dir_bytes: 24, ..ObserveLimits::default() };
-    assert_eq!(why(&project.observe_with(&["src"], &caps).files[0]), "it is a folder with more than 24 B in it");
+    assert_eq!(why(&project.observe_with(&["src"], &caps).files[0]), "it is a directory with more than 24 B");
     let caps = ObserveLimits { dir_entries: 10, dir_bytes: 25, ..ObserveLimits::default() };
     assert!(matches!(project.observe_with(&["src"], &caps).files[0].seen, Seen::Directory { files: 5, .. }));
 }
@@ -104,7 +104,7 @@ fn a_directory_nested_too_deeply_is_unreadable() {
     let project = Project::new();
     let name = "deep".repeat(60);
     let mut at = std::os::fd::OwnedFd::from(std::fs::File::open(project.path("out")).unwrap());
-    // More than the longest path that can be opened at once.
+    // Longer than the longest path that can be opened in one call.
     for _ in 0..20 {
         rustix::fs::mkdirat(&at, &name, rustix::fs::Mode::RWXU).unwrap();
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
@@ -114,7 +114,7 @@ fn a_directory_nested_too_deeply_is_unreadable() {
     assert!(matches!(seen.seen, Seen::Unreadable(_)), "{seen:?}");
 }
 
-/// A repository with one commit, as git makes it.
+/// A repository with one commit, created by git.
 fn repository(project: &Project, path: &str) {
     project.write(&format!("{path}/a.txt"), "a");
     git(project, path, &["init", "--quiet", "--initial-branch=main"]);
@@ -148,7 +148,7 @@ fn approval_is_bound_to_commits_branches_and_hooks_of_a_nested_repository() {
     repository(&project, "shown/lib");
     let mut listings = vec![listing(&project, "shown"), listing(&project, "shown/lib")];
     assert!(listings[0].contains("\nrepository ") && listings[0].ends_with(" lib/a.txt\n"), "{}", listings[0]);
-    // Git rewrites its index when it only looks.
+    // Git rewrites its index even when it only reads.
     git(&project, "shown/lib", &["update-index", "--refresh"]);
     assert_eq!([listing(&project, "shown"), listing(&project, "shown/lib")], listings[..]);
     commit(&project, "shown/lib");

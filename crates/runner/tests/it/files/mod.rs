@@ -1,4 +1,4 @@
-//! Claims about the files that a run shows, reads and leaves behind, on real folders.
+//! The files that a run shows, reads and writes, in real directories.
 
 mod confinement;
 mod diff;
@@ -12,7 +12,7 @@ use lockgate_runner::files::{ObserveLimits, Observed, RunDirs, observe};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A root with an output directory `out`, and a folder outside both.
+/// A root with an output directory `out`, and a directory outside both.
 struct Project {
     folder: tempfile::TempDir,
     run_dirs: RunDirs,
@@ -35,7 +35,6 @@ impl Project {
         project
     }
 
-    /// A path under the root.
     fn path(&self, path: &str) -> PathBuf {
         self.run_dirs.root.join(path)
     }
@@ -85,7 +84,7 @@ fn a_file(text: &str) -> Seen {
     Seen::File { digest: Digest::of(text.as_bytes()), bytes: text.len() as u64, mode: usual_mode() }
 }
 
-/// What a new file may be used for, by the settings of whoever runs the tests.
+/// The permissions of a new file, which depend on the umask.
 fn usual_mode() -> u32 {
     tempfile::tempdir()
         .and_then(|folder| {
@@ -96,7 +95,7 @@ fn usual_mode() -> u32 {
         .unwrap()
 }
 
-/// Why something could not be read; it is a failure of the test when it could.
+/// Why something could not be read; panics if it could.
 fn why(file: &PresentedFile) -> &str {
     match &file.seen {
         Seen::Unreadable(why) => why,

@@ -1,4 +1,4 @@
-//! What a task leaves behind.
+//! The outputs of a task.
 
 use super::{Project, no_secret, owned};
 use lockgate_engine::digest::Digest;
@@ -34,7 +34,7 @@ fn outputs_are_searched_only_in_the_output_directory() {
     assert!(collect(&project, &["report.md"], 100).is_err());
     project.write("out/report.md", "report");
     let missing = collect(&project, &["out/report.md"], 100).unwrap_err();
-    assert_eq!(missing.missing[0].reason.to_string(), "paths begin in the output directory: write \"report.md\"");
+    assert_eq!(missing.missing[0].reason.to_string(), "paths are relative to the output directory: write \"report.md\"");
 }
 
 #[test]
@@ -53,14 +53,14 @@ fn all_missing_outputs_are_reported_together() {
     std::fs::create_dir(project.path("out/empty")).unwrap();
     let missing = collect(&project, &["there.md", "one.md", "", "empty", "there.md/inside"], 100).unwrap_err();
     let missing_files = missing.missing.iter();
-    let told: Vec<_> = missing_files.map(|missing| (missing.path.clone(), missing.reason.to_string())).collect();
+    let reported: Vec<_> = missing_files.map(|missing| (missing.path.clone(), missing.reason.to_string())).collect();
     let expected = [
-        ("one.md", "nothing is there"),
+        ("one.md", "it does not exist"),
         ("", "the path is empty"),
-        ("empty", "it is a folder with no file in it"),
-        ("there.md/inside", "nothing is there"),
+        ("empty", "it is a directory without files"),
+        ("there.md/inside", "it does not exist"),
     ];
-    assert_eq!(told, expected.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
+    assert_eq!(reported, expected.map(|(path, reason)| (path.to_owned(), reason.to_owned())));
     let text = missing.to_string();
     assert!(text.contains(&project.path("out").display().to_string()) && text.lines().count() == 5, "{text}");
 }
@@ -86,7 +86,7 @@ fn bytes_are_stored_while_they_fit_and_without_secrets() {
     project.write("out/d", "12345");
     let outputs = collect(&project, &["a", "b", "c", "d"], 10).unwrap();
     let stored: Vec<bool> = outputs.files.iter().map(|file| file.stored).collect();
-    assert_eq!(stored, [true, false, true, true], "b does not fit beside a; d is the same as a");
+    assert_eq!(stored, [true, false, true, true], "b does not fit in addition to a; d is the same as a");
     assert_eq!(outputs.values.len(), 2);
     let outputs = collect_outputs(&project.run_dirs, &owned(&["a"]), 10, &|bytes| bytes == b"12345").unwrap();
     assert!(!outputs.files[0].stored && outputs.values.is_empty());
@@ -109,8 +109,8 @@ fn written_files_round_trip_and_directories_are_created() {
     write_output(&project.run_dirs, "a/b.txt", b"two").unwrap();
     assert_eq!(read_output(&project.run_dirs, "a/b.txt", 3).unwrap().as_deref(), Some(&b"two"[..]));
     assert_eq!(read_output(&project.run_dirs, "a/b.txt", 2).unwrap_err().reason, FileError::TooLarge { most: 2 });
-    assert!(matches!(read_output(&project.run_dirs, "a", 10).unwrap_err().reason, FileError::NotAFile("a folder")));
-    assert!(matches!(write_output(&project.run_dirs, "a", b"").unwrap_err().reason, FileError::NotAFile("a folder")));
+    assert!(matches!(read_output(&project.run_dirs, "a", 10).unwrap_err().reason, FileError::NotAFile("a directory")));
+    assert!(matches!(write_output(&project.run_dirs, "a", b"").unwrap_err().reason, FileError::NotAFile("a directory")));
     assert!(matches!(write_output(&project.run_dirs, ".", b"").unwrap_err().reason, FileError::OutputDirItself));
     assert_eq!(std::fs::read_dir(project.path("new/out/a")).unwrap().count(), 1, "no temporary file stays");
 }
@@ -137,7 +137,7 @@ fn writing_atomically_replaces_the_whole_file_and_keeps_its_permissions() {
 fn a_write_that_fails_leaves_the_old_file_and_no_temporary_one() {
     let project = Project::new();
     project.write("folder/inside", "old");
-    assert!(write_atomically(&project.path("folder"), b"new").is_err(), "a folder is in the way");
+    assert!(write_atomically(&project.path("folder"), b"new").is_err(), "a directory occupies the path");
     assert!(write_atomically(&project.path("no/such/folder.txt"), b"new").is_err());
     assert_eq!(std::fs::read(project.path("folder/inside")).unwrap(), b"old");
     let mut names: Vec<_> = std::fs::read_dir(project.path(".")).unwrap().map(|entry| entry.unwrap().file_name()).collect();

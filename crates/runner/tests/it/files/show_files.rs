@@ -1,4 +1,4 @@
-//! Which files `show_files` means, and what is kept of them.
+//! Which files `show_files` refers to, and what is kept of them.
 
 use super::{Project, a_file, owned, why};
 use lockgate_engine::digest::Digest;
@@ -40,7 +40,7 @@ fn a_path_that_exists_in_both_locations_shows_and_binds_both() {
         let vanished = again(&before.files);
         let kinds: Vec<_> = vanished.files.iter().map(|file| (file.path.as_str(), file.seen == Seen::Absent)).collect();
         assert_eq!(kinds, [("out/src/main.rs", path.starts_with("out")), ("src/main.rs", path.starts_with("src"))]);
-        assert_eq!(again(&vanished.files), vanished, "what is looked at again without a change is the same");
+        assert_eq!(again(&vanished.files), vanished, "observing an unchanged file again gives the same result");
     }
 }
 
@@ -116,7 +116,7 @@ fn a_leading_feature_name_means_the_output_directory() {
     assert_eq!(project.seen("login/plan.md").path, "out/plan.md");
     assert_eq!(project.seen("login").path, "out");
     project.write("out/login/plan.md", "deeper");
-    assert_eq!(project.seen("login/plan.md").path, "out/login/plan.md", "a folder of that name comes first");
+    assert_eq!(project.seen("login/plan.md").path, "out/login/plan.md", "a directory of that name comes first");
 }
 
 #[test]
@@ -207,8 +207,8 @@ fn a_preview_has_the_size_and_the_first_lines() {
     assert_eq!(shown[1].size, "2 B, binary");
     assert_eq!(
         (shown[2].size.as_str(), shown[2].lines.as_slice()),
-        ("folder with 1 file", &["inner/c.txt (1 B)".to_owned()][..])
+        ("directory with 1 file", &["inner/c.txt (1 B)".to_owned()][..])
     );
-    assert_eq!(shown[3].size, "not there");
+    assert_eq!(shown[3].size, "missing");
     assert!(shown[4].size.contains("`..` is not allowed"), "{:?}", shown[4]);
 }

@@ -1,4 +1,4 @@
-//! What jobs leave behind, and what outlives a Lockgate.
+//! Processes that jobs leave behind, and that outlive a Lockgate.
 
 use super::{alone, among_others, job, lives, pid_in, run_job, wait_until};
 use lockgate_runner::process::{
@@ -27,7 +27,7 @@ fn background_processes_of_a_job_are_stopped() {
     assert!(!lives(pid_in(folder.path(), "child")) && !lives(pid_in(folder.path(), "stubborn")));
 }
 
-/// A shell command that starts a daemon: in its own session, its parent gone, its pid in the file `daemon`.
+/// A shell command that starts a daemon in its own session, without its parent, with its pid in the file `daemon`.
 fn daemon(inside: &str) -> String {
     let daemon = format!("sh -c '{inside} echo \\$\\$ > daemon.new; mv daemon.new daemon; exec sleep 1000' &");
     format!("setsid sh -c \"{daemon}\" & while ! [ -s daemon ]; do sleep 0.01; done")
@@ -45,14 +45,14 @@ fn a_daemon_outside_the_session_is_stopped_and_does_not_delay_the_job() {
     }
 }
 
-/// A shell command that becomes a `sleep` with its pid in the file `hidden`, after it let go of the lock and, for `all`, of its
-/// environment too.
+/// A shell command that becomes a `sleep` with its pid in the file `hidden`, after closing the lock's descriptor and, for
+/// `all`, clearing its environment too.
 fn hiding(what: &str) -> String {
     let program = std::env::current_exe().unwrap();
     format!("LOCKGATE_TEST_HIDE={what} {} --exact process::orphans::helper_that_hides_its_origin", program.display())
 }
 
-/// A shell command that waits until the former has done so.
+/// A shell command that waits for that.
 fn until_hidden() -> &'static str {
     "while ! grep -q sleep /proc/$(cat hidden || echo none)/comm; do sleep 0.01; done 2> /dev/null"
 }
@@ -64,7 +64,7 @@ fn helper_that_hides_its_origin() {
     let open: Vec<i32> =
         fs::read_dir("/proc/self/fd").unwrap().filter_map(|name| name.ok()?.file_name().to_str()?.parse().ok()).collect();
     for number in open.into_iter().filter(|number| *number > 2) {
-        // SAFETY: nothing else runs in this process that could close a descriptor; one that is closed already gives an error.
+        // SAFETY: nothing else in this process could close a descriptor; one that is already closed gives an error.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         let _ = rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC);
     }
@@ -129,7 +129,7 @@ fn a_dropped_job_is_killed() {
 fn adopted_processes_are_reaped_and_own_children_keep_their_status() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
-    // One of our own, in a session of its own, that has ended before anybody looks.
+    // A child of our own, in its own session, that has ended before anyone checks.
     let (mut own, _ours) = spawn_own_child(|| Command::new("setsid").args(["sh", "-c", "exit 9"]).spawn(), Child::id).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let orphan = "setsid sh -c \"sh -c 'echo \\$\\$ > orphan.new; mv orphan.new orphan' &\" & while ! [ -s orphan ]; do sleep 0.01; done; while [ -e /proc/$(cat orphan) ]; do sleep 0.01; done";
@@ -154,14 +154,14 @@ fn helper_that_runs_a_job() {
     run_job(Job { timeout: None, ..job(Path::new(&folder), &command) });
 }
 
-/// A Lockgate of its own with a job under way. What is left of both is ended with the test, however that ends.
+/// A separate Lockgate with a running job. Everything left of both is stopped with the test, however that ends.
 struct Helper {
     child: Child,
     folder: TempDir,
 }
 
 impl Helper {
-    /// Comes back when the job has made the file `ready`.
+    /// Returns once the job has created the file `ready`.
     fn start(command: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
@@ -216,7 +216,7 @@ fn an_orphan_of_a_killed_lockgate_holds_the_lock_until_stopped() {
 #[test]
 fn orphans_outside_the_session_or_without_the_lock_are_also_stopped() {
     let _table = alone();
-    // One leaves the session, another lets go of the lock's descriptor, as launchers do with all that they do not know.
+    // One leaves the session; another closes the lock's descriptor, as launchers do with descriptors they do not know.
     let command = format!("{} & {}; {}; touch ready; exec sleep 1000", hiding("descriptors"), until_hidden(), daemon(""));
     let mut helper = Helper::start(&command);
     helper.kill();

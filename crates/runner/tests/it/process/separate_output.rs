@@ -1,4 +1,4 @@
-//! Jobs whose output is read apart from their errors, and jobs that fall silent.
+//! Jobs whose stdout is read separately from stderr, and jobs that stop printing.
 
 use super::{among_others, job, run_job};
 use lockgate_runner::process::{Ended, ExitReason, Grace, Job, Stop, run_with_output};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Runs a job and gives what became of it, its lines, and what it printed as output. A line is made for each piece of output.
+/// Runs a job and returns its result, its lines, and its stdout. The reader emits a line for each piece of output.
 fn run_with_separate_output(job: Job) -> (Ended, Vec<String>, Vec<u8>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (mut lines, mut output, mut ends) = (Vec::new(), Vec::new(), 0);
@@ -21,7 +21,7 @@ fn run_with_separate_output(job: Job) -> (Ended, Vec<String>, Vec<u8>) {
         }
     };
     let ended = runtime.block_on(run_with_output(job, Stop::new(), &mut on_line, &mut on_output));
-    assert_eq!(ends, 1, "the end is told once");
+    assert_eq!(ends, 1, "the end is reported once");
     (ended, lines, output)
 }
 
@@ -55,18 +55,18 @@ fn a_silent_job_is_killed_even_if_it_ignores_sigterm() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
     let idle = Duration::from_secs(1);
-    let silent = "trap '' TERM; echo begun; while :; do sleep 0.05; done";
+    let silent = "trap '' TERM; echo started; while :; do sleep 0.05; done";
     let (ended, lines) = run_job(Job { idle_timeout: Some(idle), ..job(folder.path(), silent) });
-    assert_eq!((ended.reason, ended.survivors, lines), (ExitReason::Idle(idle), vec![], vec!["begun".to_owned()]));
+    assert_eq!((ended.reason, ended.survivors, lines), (ExitReason::Idle(idle), vec![], vec!["started".to_owned()]));
     let (ended, _, output) = run_with_separate_output(Job { idle_timeout: Some(idle), ..job(folder.path(), silent) });
-    assert_eq!((ended.reason, output), (ExitReason::Idle(idle), b"begun\n".to_vec()));
+    assert_eq!((ended.reason, output), (ExitReason::Idle(idle), b"started\n".to_vec()));
 }
 
 #[test]
 fn output_on_either_stream_counts_as_activity() {
     let _table = among_others();
     let folder = TempDir::new().unwrap();
-    // In all it takes longer than it may be silent.
+    // In total it takes longer than it may be silent.
     let talk = "for i in 1 2 3 4 5 6 7 8; do echo out; sleep 0.2; echo err >&2; sleep 0.2; done";
     let (ended, _, _) = run_with_separate_output(Job { idle_timeout: Some(Duration::from_secs(2)), ..job(folder.path(), talk) });
     assert_eq!(ended.reason, ExitReason::Exit(0));

@@ -1,4 +1,4 @@
-//! The shell that a job runs with: where it stops, what it reads of its surroundings, how it gets the command. A14.
+//! The shell of a job: where it stops, what it takes from its environment, how it gets the command. A14.
 
 use super::{among_others, job, run_job};
 use lockgate_engine::spec::workflow::Shell;

@@ -1,4 +1,4 @@
-//! What a script asks the agent: answered from what is remembered, or the end of the evaluation.
+//! Agent queries of a script: answered from recorded replies, or the end of the evaluation.
 
 use super::{body, evaluator, expression, fails, json, thrown};
 use lockgate_runner::script::{AgentReply, Call, Evaluator, Failed, Files, MAX_AGENT_QUERIES, PROMPT_LIMIT, ScriptError};
@@ -13,7 +13,7 @@ fn wants(prompt: &str) -> ScriptError {
     ScriptError::NeedsAgent { prompt: prompt.into() }
 }
 
-/// Evaluates until nothing more is asked; the agent says the number of the question and the prompt.
+/// Evaluates until there are no more queries; the agent replies with the number of the query and the prompt.
 async fn with_an_agent(evaluator: &Evaluator, source: &str) -> (Result<String, ScriptError>, Vec<String>) {
     let mut call = Call { agent_queries: Some(Vec::new()), ..body(source) };
     let mut asked = Vec::new();
@@ -116,7 +116,7 @@ async fn agent_queries_are_limited() {
     let (outcome, asked) = with_an_agent(&evaluator, &many(MAX_AGENT_QUERIES)).await;
     assert!(outcome.is_ok(), "{outcome:?}");
     assert_eq!(asked.len(), MAX_AGENT_QUERIES);
-    // One that never asks the same twice comes to an end as well.
+    // A script that never asks the same question twice also ends.
     let fickle = "let x = ''; try { x = thinkHard('' + Math.random()) } catch (error) { throw error.message }";
     for source in [many(MAX_AGENT_QUERIES + 1).as_str(), fickle] {
         let (outcome, asked) = with_an_agent(&evaluator, source).await;
@@ -127,9 +127,9 @@ async fn agent_queries_are_limited() {
         assert_eq!(asked.len(), MAX_AGENT_QUERIES, "{source}");
     }
     let table = [
-        ("thinkHard()".to_owned(), "TypeError: thinkHard needs a prompt, which is a text"),
-        ("thinkHard({prompt: 'x'})".into(), "TypeError: thinkHard needs a prompt, which is a text"),
-        ("thinkHard(' \\n')".into(), "TypeError: thinkHard needs a prompt with something in it"),
+        ("thinkHard()".to_owned(), "TypeError: thinkHard needs a prompt, which must be a string"),
+        ("thinkHard({prompt: 'x'})".into(), "TypeError: thinkHard needs a prompt, which must be a string"),
+        ("thinkHard(' \\n')".into(), "TypeError: thinkHard needs a prompt that is not empty"),
         (
             format!("thinkHard('x'.repeat({}))", PROMPT_LIMIT + 1),
             "RangeError: thinkHard: the prompt is longer than 1048576 bytes",

@@ -1,4 +1,4 @@
-//! The functions for files reach the output directory, and nothing else.
+//! The file functions have access to the output directory and nothing else.
 
 use super::{body, evaluator, expression, fails, json};
 use lockgate_runner::script::{Call, Evaluator, FILE_LIMIT, Files, ScriptError};
@@ -14,7 +14,7 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A folder with `out` in it, and beside that what scripts must not reach.
+/// A directory with `out` in it, and files next to it that scripts must not reach.
 struct Place {
     root: TempDir,
     evaluator: Evaluator,
@@ -24,8 +24,8 @@ impl Place {
     fn new() -> Self {
         let root = TempDir::new().unwrap();
         fs::create_dir(root.path().join("out")).unwrap();
-        fs::create_dir(root.path().join("beside")).unwrap();
-        fs::write(root.path().join("beside/secret.txt"), "secret").unwrap();
+        fs::create_dir(root.path().join("outside")).unwrap();
+        fs::write(root.path().join("outside/secret.txt"), "secret").unwrap();
         Self { root, evaluator: evaluator() }
     }
 
@@ -34,7 +34,7 @@ impl Place {
     }
 
     fn outside(&self) -> PathBuf {
-        self.root.path().join("beside")
+        self.root.path().join("outside")
     }
 
     fn with_files(&self, call: Call) -> Call {
@@ -120,8 +120,8 @@ async fn phase_outputs_are_listed_and_measured() {
     fs::write(place.out().join(".lockgate-1-1.tmp"), "being written").unwrap();
     symlink("b.md", place.out().join("phase1/link")).unwrap();
     symlink("../phase1", place.out().join("phase1/circle")).unwrap();
-    symlink("../beside", place.out().join("outside")).unwrap();
-    symlink("../beside/secret.txt", place.out().join("secret")).unwrap();
+    symlink("../outside", place.out().join("outside")).unwrap();
+    symlink("../outside/secret.txt", place.out().join("secret")).unwrap();
     let phase1 = r#"["phase1/a.md","phase1/b.md","phase1/deep/c.md","phase1/link"]"#;
     let all = r#"["phase1-x","phase1/a.md","phase1/b.md","phase1/deep/c.md","phase1/link","z.md"]"#;
     let table = [
@@ -173,18 +173,18 @@ async fn gaps_are_missing_empty_or_unfinished_files() {
         ("[{path: 'done.md', size_bytes: 8}, 'large']", "[]"),
         (
             "['login/none.md', 'empty.md', {path: 'open.md'}, 'done.md', 'bare']",
-            r#"["login/none.md is missing","empty.md is empty","open.md holds TODO markers","bare is empty"]"#,
+            r#"["login/none.md is missing","empty.md is empty","open.md contains TODO markers","bare is empty"]"#,
         ),
-        ("'folder'", r#"["folder holds TODO markers"]"#),
-        ("", r#"["open.md holds TODO markers","none/x is missing"]"#),
-        ("undefined", r#"["open.md holds TODO markers","none/x is missing"]"#),
+        ("'folder'", r#"["folder contains TODO markers"]"#),
+        ("", r#"["open.md contains TODO markers","none/x is missing"]"#),
+        ("undefined", r#"["open.md contains TODO markers","none/x is missing"]"#),
     ];
     for (given, expected) in table {
         let call = place.expecting(&["done.md", "open.md", "none/x"], body(&format!("return identifyGaps({given})")));
         assert_eq!(json(&place.evaluator, call).await, expected, "{given}");
     }
     assert_eq!(place.json("return identifyGaps()").await, "[]");
-    assert_eq!(place.error("identifyGaps([{name: 'x'}])").await, "TypeError: identifyGaps needs a path, which is a text");
+    assert_eq!(place.error("identifyGaps([{name: 'x'}])").await, "TypeError: identifyGaps needs a path, which must be a string");
     fs::remove_dir_all(place.out()).unwrap();
     assert_eq!(
         place.json("return [identifyGaps('x'), analyzeFiles()]").await,
@@ -201,20 +201,17 @@ async fn file_errors_name_the_file() {
     symlink("dangling", place.out().join("dangling")).unwrap();
     let large = FILE_LIMIT + 1;
     let table = [
-        ("readFile('none.md')".to_owned(), r#"Error: readFile: "none.md" is not there (looked for in the output directory)"#),
-        ("readFile('folder')".into(), r#"Error: readFile: "folder" is a folder"#),
+        ("readFile('none.md')".to_owned(), r#"Error: readFile: "none.md" does not exist in the output directory"#),
+        ("readFile('folder')".into(), r#"Error: readFile: "folder" is a directory"#),
         ("readFile('large')".into(), r#"Error: readFile: "large": it is larger than 16777216 bytes"#),
         ("readFile('')".into(), r#"Error: readFile: "" is not a path"#),
-        ("readFile()".into(), "TypeError: readFile needs a path, which is a text"),
-        ("readFile(7)".into(), "TypeError: readFile needs a path, which is a text"),
-        (
-            "contains_todos('none.md')".into(),
-            r#"Error: contains_todos: "none.md" is not there (looked for in the output directory)"#,
-        ),
-        ("writeFile('folder', '')".into(), r#"Error: writeFile: "folder" is a folder"#),
-        ("writeFile('.', '')".into(), r#"Error: writeFile: "." is a folder"#),
-        ("writeFile('x')".into(), "TypeError: writeFile needs a text, or a value that JSON can hold"),
-        ("writeFile('x', () => 1)".into(), "TypeError: writeFile needs a text, or a value that JSON can hold"),
+        ("readFile()".into(), "TypeError: readFile needs a path, which must be a string"),
+        ("readFile(7)".into(), "TypeError: readFile needs a path, which must be a string"),
+        ("contains_todos('none.md')".into(), r#"Error: contains_todos: "none.md" does not exist in the output directory"#),
+        ("writeFile('folder', '')".into(), r#"Error: writeFile: "folder" is a directory"#),
+        ("writeFile('.', '')".into(), r#"Error: writeFile: "." is a directory"#),
+        ("writeFile('x')".into(), "TypeError: writeFile needs a string, or a value that can be written as JSON"),
+        ("writeFile('x', () => 1)".into(), "TypeError: writeFile needs a string, or a value that can be written as JSON"),
         (format!("writeFile('x', 'x'.repeat({large}))"), "RangeError: writeFile: more than 16777216 bytes"),
     ];
     for (source, expected) in table {
@@ -274,19 +271,19 @@ async fn the_first_write_creates_the_output_directory() {
 async fn no_path_escapes_the_output_directory() {
     let place = Place::new();
     let (out, outside) = (place.out(), place.outside());
-    symlink("../beside/secret.txt", out.join("file")).unwrap();
+    symlink("../outside/secret.txt", out.join("file")).unwrap();
     symlink(outside.join("secret.txt"), out.join("absolute")).unwrap();
-    symlink("../beside", out.join("folder")).unwrap();
+    symlink("../outside", out.join("folder")).unwrap();
     symlink("/", out.join("slash")).unwrap();
     symlink("folder", out.join("twice")).unwrap();
     let secret = outside.join("secret.txt").display().to_string();
     let paths = [
-        "../beside/secret.txt",
-        "a/../../beside/secret.txt",
-        "./../beside/secret.txt",
-        "login/../../beside/secret.txt",
+        "../outside/secret.txt",
+        "a/../../outside/secret.txt",
+        "./../outside/secret.txt",
+        "login/../../outside/secret.txt",
         "..",
-        "../out/../beside/secret.txt",
+        "../out/../outside/secret.txt",
         "/etc/passwd",
         secret.as_str(),
         "file",
@@ -294,7 +291,7 @@ async fn no_path_escapes_the_output_directory() {
         "folder/secret.txt",
         "twice/secret.txt",
         "slash/etc/passwd",
-        "folder/../../beside/secret.txt",
+        "folder/../../outside/secret.txt",
     ];
     for path in paths {
         for call in [
@@ -308,7 +305,7 @@ async fn no_path_escapes_the_output_directory() {
             assert!(error.contains("leads out of the output directory"), "{call}: {error}");
         }
     }
-    let above = format!("{}/../beside/secret.txt", out.display());
+    let above = format!("{}/../outside/secret.txt", out.display());
     assert!(place.error(&format!("return readFile({above:?})")).await.contains("leads out"));
     place.nothing_changed_outside();
 }
@@ -317,20 +314,20 @@ async fn no_path_escapes_the_output_directory() {
 async fn nothing_is_written_outside_the_output_directory() {
     let place = Place::new();
     let (out, outside) = (place.out(), place.outside());
-    symlink("../beside", out.join("folder")).unwrap();
-    symlink("../beside/new.txt", out.join("dangling-folder")).unwrap();
+    symlink("../outside", out.join("folder")).unwrap();
+    symlink("../outside/new.txt", out.join("dangling-dir")).unwrap();
     let new = outside.join("new.txt").display().to_string();
-    for path in ["../beside/new.txt", new.as_str(), "folder/new.txt", "folder/sub/new.txt", "dangling-folder/new.txt"] {
+    for path in ["../outside/new.txt", new.as_str(), "folder/new.txt", "folder/sub/new.txt", "dangling-dir/new.txt"] {
         let error = place.error(&format!("writeFile({path:?}, 'x')")).await;
         assert!(error.contains("leads out of the output directory"), "{path}: {error}");
     }
-    // A link in the place of the file itself is replaced, not followed.
-    symlink("../beside/secret.txt", out.join("file")).unwrap();
-    symlink("../beside/new.txt", out.join("dangling")).unwrap();
+    // A symlink in place of the file itself is replaced, not followed.
+    symlink("../outside/secret.txt", out.join("file")).unwrap();
+    symlink("../outside/new.txt", out.join("dangling")).unwrap();
     assert_eq!(place.json("writeFile('file', 'mine'); writeFile('dangling', 'mine'); return readFile('file')").await, "\"mine\"");
     assert!(fs::symlink_metadata(out.join("dangling")).unwrap().is_file());
     place.nothing_changed_outside();
-    assert_eq!(names(&out), ["dangling", "dangling-folder", "file", "folder"]);
+    assert_eq!(names(&out), ["dangling", "dangling-dir", "file", "folder"]);
 }
 
 #[tokio::test]
@@ -342,7 +339,7 @@ async fn a_symlink_swapped_in_during_a_write_is_not_followed() {
         move || {
             fs::create_dir(&sub).unwrap();
             while !stop.load(Ordering::Relaxed) {
-                // Each step may fail because the script made the folder anew in between; the next round mends it.
+                // Each step may fail because the script recreated the directory in between; the next round repairs that.
                 fs::rename(&sub, &kept).ok();
                 symlink(&outside, &sub).ok();
                 fs::remove_file(&sub).ok();
@@ -350,7 +347,7 @@ async fn a_symlink_swapped_in_during_a_write_is_not_followed() {
             }
         }
     });
-    // Until it has met the folder and the link often enough.
+    // Until it has seen the directory and the symlink often enough.
     let source = "let [written, refused] = [0, 0];
         while (written < 100 || refused < 30) {
             try { writeFile('sub/f' + written, 'x'); written++ } catch (error) { refused += error.message.includes('leads out') }

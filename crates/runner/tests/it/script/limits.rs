@@ -1,4 +1,4 @@
-//! Runaway scripts end within their limits, and the next call is answered.
+//! Runaway scripts end within their limits, and the next call succeeds.
 
 use super::{body, evaluator, expression, fails, json};
 use lockgate_runner::script::{Call, Evaluator, Limits, ScriptError};
@@ -54,7 +54,7 @@ async fn regular_expressions_and_big_numbers_run_out_of_time() {
     all_run_out_of_time(&evaluator(), &sources).await;
 }
 
-/// None of these looks at the clock while it runs.
+/// None of these checks for interrupts while it runs.
 #[tokio::test]
 async fn built_ins_that_ignore_interrupts_are_stopped_by_killing_the_worker() {
     let sources = [
@@ -89,7 +89,7 @@ async fn memory_bombs_run_out_of_memory() {
         assert_eq!(fails(&evaluator, body(source)).await, ScriptError::Memory, "{source}");
         assert_eq!(json(&evaluator, body("return 'next'")).await, r#""next""#, "after {source}");
     }
-    // Catching the error gives the memory back; it does not raise the limit.
+    // Catching the error frees the memory but does not raise the limit.
     let catching =
         "for (let i = 0; i < 3; i++) { try { const a = []; for (;;) a.push(new Array(1000)) } catch {} } return 'here'";
     assert_eq!(json(&evaluator, body(catching)).await, r#""here""#);

@@ -1,4 +1,4 @@
-//! Worker processes: kept, replaced, ended.
+//! Worker processes: reused, replaced, ended.
 
 use super::{body, command, evaluator, fails, json};
 use lockgate_engine::digest::Digest;
@@ -11,13 +11,13 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// The workers that carry this mark in their environment.
+/// The workers with this marker in their environment.
 fn workers(mark: &str) -> Vec<Pid> {
     let wanted = format!("{}={mark}", super::WORKER_VARIABLE).into_bytes();
     let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     processes
         .filter(|process: &i32| {
-            // A process that has ended but is not reaped yet has an empty environment.
+            // A process that has ended but was not reaped yet has an empty environment.
             let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
             environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
         })
@@ -33,9 +33,9 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A call that says by a file that it has begun, and then goes on for ever.
+/// A call that writes a file when it has started, and then never ends.
 fn endless(folder: &Path) -> Call {
-    let mut call = body("writeFile('begun', ''); while (true);");
+    let mut call = body("writeFile('started', ''); while (true);");
     call.files = Some(Files { output_dir: folder.into(), feature: None, expected: Vec::new() });
     call.limits.time = Duration::from_secs(60);
     call
@@ -46,7 +46,7 @@ async fn a_worker_killed_during_a_call_is_an_error_and_is_replaced() {
     let folder = TempDir::new().unwrap();
     let evaluator = Evaluator::new(command("killed-within"));
     let kill = async {
-        until("the call", || folder.path().join("begun").exists()).await;
+        until("the call", || folder.path().join("started").exists()).await;
         let [worker] = workers("killed-within")[..] else { panic!("not one worker") };
         kill_process(worker, Signal::KILL).unwrap();
     };
@@ -77,9 +77,9 @@ async fn a_dropped_call_stops_its_worker_and_the_next_reply_is_correct() {
     for round in 0..3 {
         tokio::select! {
             outcome = evaluator.call(endless(folder.path())) => panic!("{outcome:?}"),
-            () = until("the call", || folder.path().join("begun").exists()) => {}
+            () = until("the call", || folder.path().join("started").exists()) => {}
         }
-        fs::remove_file(folder.path().join("begun")).unwrap();
+        fs::remove_file(folder.path().join("started")).unwrap();
         until("the worker's end", || workers("dropped").is_empty()).await;
         assert_eq!(json(&evaluator, body(&format!("return {round}"))).await, round.to_string());
         until("the rest of one worker", || workers("dropped").len() == 1).await;
@@ -114,12 +114,12 @@ async fn dropping_the_evaluator_stops_its_workers() {
 
 const PARENT_VARIABLE: &str = "LOCKGATE_TEST_PARENT";
 
-/// Not a test by itself: the program that the next test kills.
+/// Not a test: the program that the next test kills.
 #[tokio::test]
 async fn parent_entry() {
     if let Some(folder) = std::env::var_os(PARENT_VARIABLE) {
         let mut call = endless(Path::new(&folder));
-        call.source = "writeFile('begun', ''); [].reverse.call({length: 2 ** 53 - 1})".into();
+        call.source = "writeFile('started', ''); [].reverse.call({length: 2 ** 53 - 1})".into();
         drop(Evaluator::new(command("orphaned")).call(call).await);
     }
 }
@@ -133,7 +133,7 @@ async fn no_worker_outlives_its_parent_even_in_an_endless_built_in() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    until("the call", || folder.path().join("begun").exists()).await;
+    until("the call", || folder.path().join("started").exists()).await;
     assert_eq!(workers("orphaned").len(), 1);
     parent.kill().unwrap();
     parent.wait().unwrap();
@@ -176,7 +176,7 @@ async fn a_worker_that_cannot_start_is_an_error_that_names_it() {
     let absent = WorkerCommand { program: "/nonexistent/program".into(), args: vec![], env: vec![] };
     let error = fails(&Evaluator::new(absent), body("return 1")).await;
     assert!(matches!(&error, ScriptError::Worker(what) if what.contains("/nonexistent/program")), "{error:?}");
-    // Ends at once, without a word.
+    // Ends immediately without a reply.
     let mut mute = command("1");
     mute.env.clear();
     let error = fails(&Evaluator::new(mute), body("return 1")).await;

@@ -1,4 +1,4 @@
-//! Coverage: what occurred while plans were played, alone and in combination.
+//! Coverage: which facts occurred while plans were executed, alone and in combination.
 
 use super::invariants::{HistoryStep, Watch};
 use lockgate_engine::id::PhaseId;
@@ -11,7 +11,6 @@ use lockgate_engine::spec::workflow::{Join, OnDeadline};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Something that occurred in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fact {
     Backoff,
@@ -54,7 +53,7 @@ pub(super) enum Fact {
     ResumedAfterFailure,
 }
 
-/// Each of these occurs together with each other one.
+/// Each of these must occur together with each other one.
 const COMBINED: &[Fact] = &[
     Fact::Backoff,
     Fact::MaxParallelReached,
@@ -72,7 +71,7 @@ const COMBINED: &[Fact] = &[
     Fact::DefinitionChanged,
 ];
 
-/// Each of these occurs.
+/// Each of these must occur.
 const ALONE: &[Fact] = &[
     Fact::BackoffEndedWithoutRoom,
     Fact::BackoffEndedWhileDraining,
@@ -100,7 +99,6 @@ const ALONE: &[Fact] = &[
     Fact::ResumedAfterFailure,
 ];
 
-/// In how many plans something occurred, alone and in pairs.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     plans: u64,
@@ -118,19 +116,18 @@ impl Coverage {
         }
     }
 
-    /// How many plans there were.
     pub(super) fn plans(&self) -> u64 {
         self.plans
     }
 
-    /// What never occurred although it must.
+    /// Required facts that never occurred.
     pub(super) fn missing(&self) -> Vec<String> {
         let alone = ALONE.iter().filter(|fact| !self.alone.contains_key(fact)).map(|fact| format!("{fact:?}"));
         let pairs = pairs().filter(|pair| !self.pairs.contains_key(pair)).map(|(one, other)| format!("{one:?} × {other:?}"));
         alone.chain(pairs).collect()
     }
 
-    /// The table, for people: a row for each fact with the number of plans in which it occurred, alone and with each of the others.
+    /// A table for people: a row for each fact with the number of plans in which it occurred, alone and with each other one.
     pub(super) fn table(&self) -> String {
         let mut table = format!("in how many of {} plans each occurred\n", self.plans);
         for fact in ALONE {
@@ -153,7 +150,6 @@ fn pairs() -> impl Iterator<Item = (Fact, Fact)> {
     facts.flat_map(|(place, one)| COMBINED[place + 1..].iter().map(move |other| (*one, *other)))
 }
 
-/// What occurred in a history.
 pub(super) fn facts(history: &[HistoryStep], watch: &Watch) -> BTreeSet<Fact> {
     let mut facts = BTreeSet::new();
     let mut skipped = BTreeSet::new();
@@ -235,7 +231,7 @@ fn of_event(event: &Event, channel: Option<Channel>) -> Vec<Fact> {
     }
 }
 
-/// What a state shows, after these events.
+/// The facts that a state shows after these events.
 pub(super) fn of_state(entries: &[Entry], run: &Run) -> Vec<Fact> {
     let Some(phase) = &run.current else { return Vec::new() };
     let mut facts = Vec::new();
@@ -269,7 +265,7 @@ pub(super) fn of_state(entries: &[Entry], run: &Run) -> Vec<Fact> {
     facts
 }
 
-/// Whether an item of a list waits only because as many others run as may.
+/// Whether an item of a list waits only because of the limit for parallel items.
 fn item_limit_reached(run: &Run, phase: &PhaseRun) -> bool {
     let declared = &run.workflow.phases[phase.position];
     phase.ready().any(|index| {

@@ -1,4 +1,4 @@
-//! Playing a plan: one process after another drives the run until it ends, and then the claims are checked.
+//! Executes a plan: one process after another drives the run until it ends, then the invariants are checked.
 
 use super::coverage::{Fact, facts, of_state};
 use super::invariants::{HistoryStep, Order, check, same_run, state_file_is_right};
@@ -22,14 +22,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Longer than anything in a plan takes by the clock of the runtime, which runs only while nothing else can.
+/// Longer than anything in a plan takes by the clock of the runtime, which advances only while everything is idle.
 const NOTHING_COMES: Duration = Duration::from_secs(86_400);
 
-/// A process: lives so many polls, then is dropped where it stands.
+/// A process that lives for a number of polls and is then dropped wherever it is.
 struct KillablePoll<F> {
     process: F,
     left: Option<u32>,
-    /// Asked when its time has come, instead of dropping it.
+    /// Requested at the end of its life, instead of dropping it.
     halt: Option<Halt>,
     polls: u32,
 }
@@ -57,7 +57,7 @@ impl<F: Future + Unpin> Future for KillablePoll<F> {
     }
 }
 
-/// Plays a plan; gives what occurred in it.
+/// Executes a plan and returns the facts that occurred.
 pub(super) fn execute(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(execute_plan(plan))
@@ -83,7 +83,7 @@ async fn execute_plan(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
             let stuck = load(&disk, &run).await.map(|run| format!("{:?} with {:?}", run.status(), run.pending()));
             return Err(format!("a process ends or waits: nothing comes any more, {stuck:?}"));
         };
-        // The last clone of its store goes with a process, and with it its claim.
+        // The last clone of its store is dropped with a process, and with it its claim.
         *outside.store.lock().unwrap() = None;
         match lived {
             None | Some(Ok(false)) => {}
@@ -95,7 +95,7 @@ async fn execute_plan(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
     Err("every run ends".into())
 }
 
-/// One process: starts or resumes the run, drives it, answers what it asks. Gives whether the run has ended.
+/// One process: starts or resumes the run, drives it and answers its questions. Returns whether the run has ended.
 async fn live(runtime: Runtime, outside: Arc<Outside>, run: RunId, process: u32, halt: Halt) -> Result<bool, DriveError> {
     let known = runtime.store.load(&run).await?.is_some();
     let mut driver = if known {
@@ -127,7 +127,7 @@ async fn start(runtime: Runtime, outside: &Arc<Outside>, run: RunId) -> Result<D
     Driver::create(runtime, person(), create, Arc::new(workflow), values, listener).await
 }
 
-/// The files of the definition have changed since the last process, and whoever resumes the run accepts that.
+/// The files of the definition have changed since the last process, and the next one accepts the change.
 async fn change_definition(runtime: &Runtime, outside: &Outside, run: &RunId, process: u32) -> Result<(), DriveError> {
     let Some(changes) = (process as usize).checked_sub(1).map(|before| before + 1) else { return Ok(()) };
     if changes > outside.plan.changes.len() {
@@ -144,7 +144,7 @@ async fn change_definition(runtime: &Runtime, outside: &Outside, run: &RunId, pr
     let (_, commit, index) = state.seal(entries);
     let values = vec![(definition, bytes)];
     let append = Append { run: run.clone(), expected, epoch: None, claim: None, commit, values, index, materialized: None };
-    // A store that fails leaves the definition as it was.
+    // If the store fails, the definition stays unchanged.
     let _ = runtime.store.append(append).await;
     Ok(())
 }

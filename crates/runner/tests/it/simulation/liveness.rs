@@ -1,4 +1,5 @@
-//! Liveness: every turn of the loop changes something or waits, and every process ends or waits within a bounded number of turns.
+//! Liveness: every iteration of the loop makes progress or waits, and every process ends or waits within a bounded number of
+//! iterations.
 
 use super::runtime::Outside;
 use lockgate_engine::run::Run;
@@ -8,16 +9,15 @@ use lockgate_runner::driver::Listener;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// So often something may be performed although nothing changed since: a clock that jumps back lets a deadline be waited for again.
+/// How often something may be performed again without progress: a clock that jumps back makes a deadline wait again.
 const TRIES: u32 = 3;
 
 /// More polls than any process needs until it has to wait or end.
 pub(super) const POLLS: u32 = 20_000;
 
-/// More commits than any plan needs.
 const COMMITS: u64 = 600;
 
-/// What the loop of one process does.
+/// The iterations of one process's loop.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     commits: u64,
@@ -33,13 +33,12 @@ struct Performed {
 }
 
 impl Turns {
-    /// Another process lives now.
     pub(super) fn start(&mut self) {
         self.performed.clear();
         self.come.clear();
     }
 
-    /// Something is performed. What was performed before and is performed again although nothing changed since is a turn in vain.
+    /// An effect is performed. Performing it again without progress in between is a wasted iteration.
     pub(super) fn performs(&mut self, effect: String) {
         let commits = self.commits;
         let known = self.performed.entry(effect.clone()).or_insert(Performed { at: commits, times: 0 });
@@ -50,7 +49,7 @@ impl Turns {
         assert!(known.times <= TRIES, "a turn changes nothing and does not wait: {effect}");
     }
 
-    /// A moment is waited for. It is waited for again although it has come and nothing changed since: a turn in vain.
+    /// A timer is waited for. Waiting for it again after it fired, without progress in between, is a wasted iteration.
     pub(super) fn waits(&mut self, due: Timestamp) {
         let commits = self.commits;
         let Some(come) = self.come.get_mut(&due).filter(|come| come.at == commits) else { return };
@@ -58,7 +57,6 @@ impl Turns {
         assert!(come.times < TRIES, "a turn changes nothing and does not wait: {due} has come");
     }
 
-    /// A moment that was waited for has come.
     pub(super) fn comes(&mut self, due: Timestamp) {
         let commits = self.commits;
         let come = self.come.entry(due).or_insert(Performed { at: commits, times: 0 });
@@ -67,7 +65,7 @@ impl Turns {
         }
     }
 
-    /// People are asked; gives how often they were before.
+    /// People are asked; returns how often they were asked before.
     pub(super) fn asks(&mut self) -> u64 {
         self.asked += 1;
         assert!(self.asked < COMMITS, "every plan ends: people were asked {COMMITS} times");
@@ -80,7 +78,6 @@ impl Turns {
     }
 }
 
-/// Counts the commits of a process.
 pub(super) struct Counting(pub(super) Arc<Outside>);
 
 impl Listener for Counting {

@@ -1,9 +1,9 @@
-//! Simulation: a seed makes a plan of work, people and faults; the real drive loop runs it on a store in memory, is dropped at any
-//! await, meets a store that fails before or after it commits and a clock that jumps; and whatever happens, the claims hold, and the
-//! run ends or waits. A table says how often what occurred, alone and in combination.
+//! Simulation: a seed generates a plan of work, people and faults. The real drive loop executes it on an in-memory store, is
+//! dropped at any await, and meets a store that fails before or after it commits and a clock that jumps. In every case the
+//! invariants hold, and the run ends or waits. A table shows how often each fact occurred, alone and in combination.
 //!
-//! `LOCKGATE_PLANS` says how many plans (10,000 by default), `LOCKGATE_FIRST_SEED` from which seed on,
-//! `LOCKGATE_SEED` runs a single one, `LOCKGATE_SOAK_MINUTES` bounds the time.
+//! `LOCKGATE_PLANS` sets the number of plans (10,000 by default), `LOCKGATE_FIRST_SEED` the first seed, `LOCKGATE_SEED` runs
+//! a single one, `LOCKGATE_SOAK_MINUTES` limits the time.
 
 mod coverage;
 mod execute;
@@ -21,17 +21,17 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Seeds that once broke a claim. They are tried first, for ever.
+/// Seeds that once violated an invariant. They are always tried first.
 const KEPT: &[u64] = &[48, 198, 254, 779];
 
-/// In so many plans, every combination must have occurred.
+/// After this many plans, every combination must have occurred.
 const ENOUGH: u64 = 10_000;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// What occurred when a plan was played, or the claim that broke.
+/// The facts that occurred in a plan, or the violated invariant.
 fn executed(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| execute::execute(plan)));
     outcome.unwrap_or_else(|panic| {
@@ -40,7 +40,7 @@ fn executed(plan: &Plan) -> Result<BTreeSet<Fact>, String> {
     })
 }
 
-/// Makes a failing plan smaller for as long as it still fails.
+/// Shrinks a failing plan for as long as it still fails.
 fn shrunk(mut plan: Plan, mut claim: String) -> (Plan, String) {
     'smaller: loop {
         for candidate in plan.smaller() {
@@ -53,7 +53,7 @@ fn shrunk(mut plan: Plan, mut claim: String) -> (Plan, String) {
     }
 }
 
-/// Plays plans on all processors until one breaks a claim, or time is up; gives what occurred, and the claim that broke.
+/// Executes plans on all processors until an invariant is violated or time is up; returns the coverage and the violation.
 fn play_all(seeds: impl Iterator<Item = u64> + Send, until: Option<Instant>) -> (Coverage, Option<(u64, String)>) {
     let (seeds, coverage, broken) = (Mutex::new(seeds), Mutex::new(Coverage::default()), Mutex::new(None));
     let work = || {
@@ -100,7 +100,7 @@ fn a_plan_is_derived_from_its_seed() {
     assert_ne!(Plan::from_seed(7), Plan::from_seed(8));
 }
 
-/// The net can catch something: a moment that has come and is waited for again although nothing changed is found.
+/// The check works: a timer that fired and is waited for again without progress is detected.
 #[test]
 #[should_panic(expected = "a turn changes nothing and does not wait")]
 fn a_turn_without_progress_is_detected() {
@@ -111,7 +111,7 @@ fn a_turn_without_progress_is_detected() {
     }
 }
 
-/// The claims can fail: a history in which finished work runs again is found.
+/// The invariants can fail: a history in which finished work runs again is detected.
 #[test]
 fn a_broken_history_is_detected() {
     assert!(invariants::self_test().is_err());

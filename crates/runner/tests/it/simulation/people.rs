@@ -1,4 +1,4 @@
-//! What people do while a plan is played: they answer, too late now and then, change answers, skip and retry.
+//! What people do during a plan: they answer, sometimes too late, change answers, skip and retry.
 
 use super::execute::person;
 use super::runtime::Outside;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// From this version on, people only do what brings the run to its end.
 const PATIENCE: u64 = 35;
 
-/// The run waits for people, and one of them does something.
+/// The run waits for people, and one of them acts.
 pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), DriveError> {
     let run = driver.run();
     let asked = outside.turns.lock().unwrap().asks();
@@ -43,7 +43,7 @@ pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), D
     {
         outside.pass_until(due.at);
         return match random.random_range(0..3) {
-            // Nothing watches the clock; whoever comes next finds that the deadline has passed.
+            // No process fires the deadline; the next command finds that it has passed.
             0 => Ok(()),
             1 => fire_due(driver.runtime(), |_| true).await.map(drop),
             _ => late(driver, outside, &hold).await,
@@ -58,7 +58,7 @@ pub(super) async fn turn(driver: &mut Driver, outside: &Outside) -> Result<(), D
     answer(driver, outside, &hold, playful, &mut random).await
 }
 
-/// An answer that comes after its deadline: it is refused unless the deadline only told others.
+/// An answer after its deadline: it is refused unless the deadline only notifies people.
 async fn late(driver: &mut Driver, outside: &Outside, hold: &Hold) -> Result<(), DriveError> {
     let option = onward(&hold.options).id.to_string();
     let command = CommandKind::Answer {
@@ -82,7 +82,7 @@ async fn late(driver: &mut Driver, outside: &Outside, hold: &Hold) -> Result<(),
     }
 }
 
-/// A person answers, once in a while after the file that they saw was changed, or at another process.
+/// A person answers, sometimes after the shown file was changed, or at another process.
 async fn answer(
     driver: &mut Driver,
     outside: &Outside,
@@ -99,7 +99,7 @@ async fn answer(
     let command = CommandKind::Answer { hold: hold.id.clone(), revision: Some(hold.revision), option: option.clone(), feedback };
     let elsewhere = random.random_range(0..3) == 0;
     if elsewhere {
-        // Somebody answers at another process; this one sees it when it looks, or collides with it.
+        // A person answers at another process; this one sees it at its next check, or collides with it.
         let another = outside.store.lock().unwrap().as_ref().map(MemoryStore::another_process);
         let store: Arc<dyn Store> = Arc::new(another.expect("a process lives"));
         let runtime = Runtime { store, ..driver.runtime().clone() };
@@ -114,7 +114,7 @@ async fn answer(
     Ok(())
 }
 
-/// Whether an answer is recorded: this one, or the same one before it. A deadline may have come first.
+/// Whether an answer is recorded: this one, or the same one before it. A deadline may have passed first.
 fn answered(submitted: Result<(), DriveError>) -> Result<bool, DriveError> {
     match submitted {
         Ok(()) | Err(DriveError::Refused(Refusal::AlreadyAnswered { .. })) => Ok(true),
@@ -123,13 +123,13 @@ fn answered(submitted: Result<(), DriveError>) -> Result<bool, DriveError> {
     }
 }
 
-/// Anything that may be answered; rarely what ends the run.
+/// Any valid option; rarely one that ends the run.
 fn any<'o>(options: &'o [Choice], random: &mut SmallRng) -> &'o Choice {
     let choice = &options[random.random_range(0..options.len())];
     if choice.action == Action::Abort && random.random_range(0..6) > 0 { onward(options) } else { choice }
 }
 
-/// What brings the run to its end soonest.
+/// The option that ends the run soonest.
 fn onward(options: &[Choice]) -> &Choice {
     let rank = |choice: &&Choice| match choice.action {
         Action::Continue => 0,
@@ -141,7 +141,7 @@ fn onward(options: &[Choice]) -> &Choice {
     options.iter().min_by_key(rank).expect("something can be answered")
 }
 
-/// Another answer in the place of one that no person gave.
+/// A different answer instead of one that no person gave.
 fn changed_answer(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
     let given: Vec<_> = run.decisions.iter().filter(|decision| !decision.void).collect();
     let given: Vec<_> = given.into_iter().filter_map(|decision| Some((decision, decision.changeable.as_deref()?))).collect();
@@ -150,7 +150,7 @@ fn changed_answer(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
     Some(CommandKind::ChangeAnswer(AnswerChange { hold: decision.hold.clone(), option, feedback: Some("changed".into()) }))
 }
 
-/// A new attempt of a task of the present phase, or none at all any more.
+/// Retries a task of the current phase, or skips it.
 fn about_a_task(run: &Run, random: &mut SmallRng) -> Option<CommandKind> {
     let phase = run.current.as_ref()?;
     let step = StepKey::Task(phase.key(random.random_range(0..phase.tasks.len())));

@@ -1,4 +1,4 @@
-//! A world for the drive loop: work that takes a number of polls, a clock that only moves when it is read or slept on.
+//! A simulated runtime: work that takes a number of polls, and a clock that only advances when it is read or slept on.
 
 use super::invariants::Watch;
 use super::liveness::Turns;
@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Gives way this many times.
+/// Yields this many times.
 pub(super) struct YieldNow(pub(super) u32);
 
 impl Future for YieldNow {
@@ -40,7 +40,7 @@ impl Future for YieldNow {
     }
 }
 
-/// What outlives processes: the clock, the file that people are shown, and who watches.
+/// What outlives processes: the clock, the shown file, and the observers.
 pub(super) struct Outside {
     pub(super) plan: Plan,
     now: AtomicI64,
@@ -48,9 +48,9 @@ pub(super) struct Outside {
     seeds: AtomicU64,
     pub(super) file: Mutex<Vec<u8>>,
     pub(super) watch: Mutex<Watch>,
-    /// What the loop of the process that lives now does.
+    /// The iterations of the current process's loop.
     pub(super) turns: Mutex<Turns>,
-    /// The store of the process that lives now.
+    /// The store of the current process.
     pub(super) store: Mutex<Option<MemoryStore>>,
 }
 
@@ -68,7 +68,6 @@ impl Outside {
         })
     }
 
-    /// Lets time pass until a moment.
     pub(super) fn pass_until(&self, moment: Timestamp) {
         self.now.fetch_max(moment.as_millis(), Ordering::Relaxed);
     }
@@ -108,7 +107,7 @@ impl Clock for SimulatedClock {
         outside.turns.lock().unwrap().waits(due);
         async move {
             YieldNow(2).await;
-            // A backoff lasts no longer than it should, whatever the clock on the wall says meanwhile.
+            // A backoff lasts no longer than it should, whatever the wall clock does meanwhile.
             let longest = longest.map(|longest| outside.now.load(Ordering::Relaxed) + longest.as_millis() as i64);
             let over = longest.map_or(due.as_millis(), |longest| longest.min(due.as_millis()));
             outside.pass_until(Timestamp::from_millis(over));
@@ -125,13 +124,13 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// One process's hands. When it is dropped, so is all that it had under way.
+/// The performer of one process. Dropping it drops all its running work.
 pub(super) struct SimulatedPerformer {
     pub(super) outside: Arc<Outside>,
     pub(super) process: u32,
 }
 
-/// Work under way, told to the watch when it begins and when it ends in whichever way.
+/// Running work, reported to the watch when it starts and when it ends for any reason.
 struct Working {
     outside: Arc<Outside>,
     key: TaskKey,
@@ -217,7 +216,7 @@ impl Perform for SimulatedPerformer {
             }
             .boxed(),
             Effect::Check { hold, revision } => {
-                // A person says too early that it is done, now and then.
+                // Sometimes a person reports too early that it is done.
                 let failure = (revision == 1 && outside.plan.seed.is_multiple_of(2)).then(planned_failure);
                 futures::future::ready(CommandKind::Checked { hold, revision, failure }.into()).boxed()
             }
@@ -243,7 +242,7 @@ impl Perform for SimulatedPerformer {
 }
 
 impl SimulatedPerformer {
-    /// An attempt of a task: it is seen to start and end, and comes to what was planned.
+    /// An attempt of a task: its start and end are observed, and its outcome is the planned one.
     fn work(&self, run: &Run, key: TaskKey, attempt: u32, stop: Stop) -> BoxFuture<'static, Performed> {
         let outside = self.outside.clone();
         outside.watch.lock().unwrap().started(&key, attempt, self.process);
@@ -260,7 +259,7 @@ impl SimulatedPerformer {
                 () = stop.stopped() => true,
             };
             if stopped {
-                // It does not listen at once.
+                // It does not react to the stop immediately.
                 YieldNow(planned.ends_in).await;
             }
             let failed = stopped || (attempt <= planned.fails && key.iteration <= planned.fails_in);

@@ -1,4 +1,4 @@
-//! Playing a plan: both hosts drive the run whenever they can claim it, until it is complete.
+//! Executes a plan: both hosts drive the run whenever they can claim it, until it is complete.
 
 use super::lease_store::{LeaseStore, Server};
 use super::performer::{HostClock, SimulatedPerformer};
@@ -20,7 +20,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
-/// After this long, a run that could have completed has not.
+/// The time after which a run that could have completed counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 const RUN: &str = "simulat0";
@@ -40,7 +40,7 @@ impl<F: Future> Future for Freezable<F> {
         if let Some(span) = self.freezes.iter().copied().find(|span| span.has(now)) {
             let thaw = self.start + span.to;
             self.thaw.as_mut().reset(thaw);
-            // It wakes this process when it is thawed.
+            // Polling it registers this process to be woken when it is thawed.
             let _ = self.thaw.as_mut().poll(context);
             return Poll::Pending;
         }
@@ -85,7 +85,7 @@ struct Host {
 }
 
 impl Host {
-    /// Drives the run again and again until it is complete, here or on the other host.
+    /// Drives the run repeatedly until it is complete, here or on the other host.
     async fn work(self) -> Result<(), String> {
         let planned = &self.plan.hosts[self.number];
         for process in 0.. {
@@ -111,7 +111,7 @@ impl Host {
         Ok(())
     }
 
-    /// One process. Gives whether the run is complete.
+    /// One process. Returns whether the run is complete.
     async fn live(&self, runtime: Runtime, store: &LeaseStore) -> Result<bool, String> {
         // No process claims a run before it has a lease.
         store.granted().await;
@@ -137,7 +137,7 @@ impl Host {
         }
     }
 
-    /// Drives the run until it pauses; one that this host rests from is left in `parked`.
+    /// Drives the run until it pauses; a run that this host rests from is left in `parked`.
     async fn drive(&self, runtime: Runtime, parked: &mut Option<Parked>) -> Result<Status, DriveError> {
         let run = RunId::from(RUN);
         let known = runtime.store.load(&run).await?.is_some();
@@ -165,7 +165,8 @@ impl Host {
         Ok(status)
     }
 
-    /// Stops the driver when it is time to rest. When nothing befalls the hosts any more, they no longer rest: then the run must complete.
+    /// Stops the driver when it is time to rest. Once there are no more faults, hosts no longer rest, and the run must
+    /// complete.
     async fn rest(&self, halt: &Halt) -> Infallible {
         if let Some(after) = self.plan.hosts[self.number].rests_after {
             sleep(after).await;

@@ -1,4 +1,4 @@
-//! A store with leases that expire by its own clock, as a host sees it: over a network that is slow, and sometimes cut.
+//! A store with leases that expire by its own clock, as seen by a host over a slow and sometimes interrupted network.
 
 use super::plan::{Leases, PlannedHost};
 use lockgate_engine::digest::Digest;
@@ -16,18 +16,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// As long as those of PostgreSQL, and renewed as often.
+/// The same length and renewal interval as for PostgreSQL.
 const LEASE: Duration = Duration::from_secs(15);
 const BEAT: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What the store itself knows.
 pub(super) struct Server {
     pub(super) start: Instant,
     pub(super) disk: MemoryStore,
     leases: Mutex<BTreeMap<DriverId, Instant>>,
-    /// Who claimed a run last, with the epoch of the claim.
+    /// The last owner of each run, with the epoch of its claim.
     owners: Mutex<BTreeMap<RunId, (DriverId, u64)>>,
 }
 
@@ -36,7 +35,7 @@ impl Server {
         Arc::new(Self { start: Instant::now(), disk: MemoryStore::new(), leases: Mutex::default(), owners: Mutex::default() })
     }
 
-    /// Until when this driver is believed to be alive.
+    /// When the lease of this driver expires.
     pub(super) fn expires(&self, driver: &DriverId) -> Option<Instant> {
         self.leases.lock().unwrap().get(driver).copied()
     }
@@ -61,7 +60,7 @@ impl Server {
         Ok(epoch)
     }
 
-    /// All hosts are one process to the disk. A claim that this server takes from one of them is released there first.
+    /// All hosts are one process to the disk, so a claim taken from one of them is released there first.
     async fn free(&self, run: &RunId) -> Result<(), StoreError> {
         let last = self.owners.lock().unwrap().remove(run);
         match last {
@@ -72,7 +71,7 @@ impl Server {
 }
 
 impl Server {
-    /// The epoch says whose claim it is: each belongs to one process.
+    /// Epochs are unique, so this releases the claim of exactly one process.
     async fn release(&self, run: &RunId, epoch: u64) -> Result<(), StoreError> {
         self.disk.release(run, epoch).await?;
         if self.disk.driver_of(run).await?.is_none() {
@@ -82,7 +81,7 @@ impl Server {
     }
 }
 
-/// One process's hold on the store.
+/// One process's handle on the store.
 pub(super) struct LeaseStore {
     server: Arc<Server>,
     driver: DriverId,
@@ -95,7 +94,7 @@ impl LeaseStore {
     pub(super) fn new(server: &Arc<Server>, driver: String, host: &PlannedHost, leases: Leases) -> Self {
         let (start, drift) = (server.start, host.drift);
         let own_clock = move || {
-            // Its clock starts anywhere.
+            // Its clock may start anywhere.
             let rate = f64::from(1000 + drift) / 1000.0;
             Duration::from_secs(1_000) + start.elapsed().mul_f64(rate)
         };
@@ -103,7 +102,6 @@ impl LeaseStore {
         Self { server: server.clone(), driver: DriverId(driver), lease, leases, host: host.clone() }
     }
 
-    /// Ends when the store has granted the lease.
     pub(super) async fn granted(&self) {
         self.lease.granted().await;
     }
@@ -125,7 +123,6 @@ impl LeaseStore {
         Ok(())
     }
 
-    /// Crosses the network in one direction.
     async fn cross(&self) -> Result<(), StoreError> {
         sleep(self.host.latency / 2).await;
         loop {
@@ -138,7 +135,6 @@ impl LeaseStore {
         }
     }
 
-    /// Asks the store.
     fn ask<'a, T: Send + 'a, E: From<StoreError> + Send + 'a>(
         &'a self,
         asked: impl std::future::Future<Output = Result<T, E>> + Send + 'a,
@@ -204,7 +200,7 @@ impl Store for LeaseStore {
         self.server.disk.undriven(limit)
     }
 
-    /// What a host no longer holds is left to its lease, as when it crashes.
+    /// An abandoned claim is left to its lease, as after a crash.
     fn abandon(&self, _: &RunId, _: u64) {}
 
     fn claim_any<'a>(&'a self, runs: &'a [RunId], limit: usize) -> Future<'a, Result<Vec<(RunId, u64)>, StoreError>> {

@@ -1,8 +1,9 @@
-//! Simulation of two hosts that share a store with leases: each drives the run whenever it can claim it, is frozen, is cut off from the store, and
-//! has clocks of its own. Whatever happens, nothing starts under a lost lease, no task runs on two hosts, and the run completes.
+//! Simulation of two hosts that share a store with leases: each drives the run whenever it can claim it, is sometimes frozen
+//! or cut off from the store, and has its own clock. In every case, nothing starts under a lost lease, no task runs on two
+//! hosts, and the run completes.
 //!
-//! `LOCKGATE_PLANS` says how many plans (1,500 by default), `LOCKGATE_FIRST_SEED` from which seed on, `LOCKGATE_SEED` runs a single one,
-//! `LOCKGATE_SOAK_MINUTES` bounds the time.
+//! `LOCKGATE_PLANS` sets the number of plans (1,500 by default), `LOCKGATE_FIRST_SEED` the first seed, `LOCKGATE_SEED` runs a
+//! single one, `LOCKGATE_SOAK_MINUTES` limits the time.
 
 mod host;
 mod lease_store;
@@ -14,14 +15,14 @@ use plan::{Leases, Plan};
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
-/// Seeds that once broke a claim. They are tried first, for ever.
+/// Seeds that once violated an invariant. They are always tried first.
 const KEPT: &[u64] = &[];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// What broke when a plan was played, if anything did.
+/// The violation in a plan, if any.
 fn broken(plan: &Plan) -> Option<String> {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| runtime().block_on(host::play(plan))));
@@ -59,7 +60,7 @@ fn nothing_starts_under_a_lost_lease() {
     println!("{simulated} plans of two drivers simulated, from seed {first} on");
 }
 
-/// The claims can fail: hosts that do not look at their leases break them soon.
+/// The invariants can fail: hosts that ignore their leases violate them soon.
 #[test]
 fn hosts_that_ignore_their_leases_are_detected() {
     let mut ignoring = (0..200).map(|seed| Plan { leases: Leases::Ignored, ..Plan::from_seed(seed) });

@@ -1,4 +1,4 @@
-//! The hands of a host: tasks that run on while it is frozen, and clocks that differ from those of the other one.
+//! The performer of a host: tasks that keep running while it is frozen, and clocks that differ from those of the other host.
 
 use super::plan::{Plan, PlannedTask};
 use super::watch::Watch;
@@ -24,7 +24,7 @@ pub(super) struct SimulatedPerformer {
     pub(super) driver: DriverId,
 }
 
-/// A task's process. It ends with the future of its effect at the latest, as a group that is killed.
+/// The process of a task. It ends with the future of its effect at the latest, like a killed group.
 struct Process {
     hands: SimulatedPerformer,
     key: TaskKey,
@@ -48,7 +48,7 @@ impl SimulatedPerformer {
         self.watch.task_starts(&key, attempt, self.host, &self.driver);
         let process = Process { hands: self, key: key.clone() };
         let fails = attempt <= planned.fails;
-        // A process of its own: it is killed when nothing waits for it any more, and otherwise runs whether its host does or not.
+        // A separate process: it is killed when its waiter is gone, and otherwise runs even while its host is frozen.
         let (_waits, gone) = tokio::sync::oneshot::channel::<()>();
         let (ended, end) = tokio::sync::oneshot::channel();
         let asked = stop.clone();
@@ -70,7 +70,7 @@ impl SimulatedPerformer {
     }
 }
 
-/// The life of a task's process: it does not end as soon as it is asked to, but when it is killed.
+/// The process of a task: it does not end as soon as it is asked to, but when it is killed.
 async fn live(planned: &PlannedTask, stop: &Stop) {
     tokio::select! {
         () = sleep(planned.takes) => return,
@@ -119,7 +119,7 @@ impl Perform for SimulatedPerformer {
     }
 }
 
-/// The time of day as a host sees it.
+/// The wall clock of a host.
 pub(super) struct HostClock {
     pub(super) start: Instant,
     pub(super) apart: i64,

@@ -1,4 +1,4 @@
-//! Plans: what a seed makes of the work, the two hosts, and what befalls them.
+//! Plans: the work, the two hosts and their faults, generated from a seed.
 
 use lockgate_engine::id::{GateId, PhaseId, TaskId};
 use lockgate_engine::spec::workflow::{Gate, OnInterrupt, Phase, Retry, Task, Work, Workflow};
@@ -7,10 +7,10 @@ use rand::{RngExt, SeedableRng};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Nothing befalls the hosts after this time: then the run must complete.
+/// There are no faults after this time, so the run must complete.
 pub(super) const QUIET_AFTER: Duration = Duration::from_secs(180);
 
-/// Whether the hosts look at their leases.
+/// Whether the hosts respect their leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leases {
     Kept,
@@ -42,34 +42,32 @@ pub(super) struct PlannedTask {
 
 #[derive(Clone, Debug)]
 pub(super) struct PlannedHost {
-    /// How much faster than the store's clock its own one runs, in thousandths.
+    /// How much faster than the store's clock its own runs, in thousandths.
     pub(super) drift: i32,
-    /// How far its time of day is from that of the store, in milliseconds.
+    /// The offset of its wall clock from that of the store, in milliseconds.
     pub(super) apart: i64,
     /// How long it waits before it tries to drive the run again.
     pub(super) pause: Duration,
-    /// Whether it is another process each time.
+    /// Whether it is a new process each time.
     pub(super) restarts: bool,
     pub(super) latency: Duration,
-    /// When it is frozen; its tasks run on.
+    /// When it is frozen; its tasks keep running.
     pub(super) freezes: Vec<Span>,
     pub(super) cuts: Vec<Cut>,
-    /// After how long it stops driving and releases the run, for whichever host is first to claim it again; never where absent.
+    /// After how long it stops driving and releases the run for the first host to claim it again; `None` for never.
     pub(super) rests_after: Option<Duration>,
 }
 
-/// A span of time since the start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) from: Duration,
     pub(super) to: Duration,
 }
 
-/// The host is cut off from the store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     pub(super) span: Span,
-    /// Whether it learns of it; what is sent otherwise arrives when the cut is over.
+    /// Whether it notices; otherwise its requests arrive when the cut is over.
     pub(super) fails: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Sees work start and end on both hosts, from outside, and knows what must not happen.
+//! Observes work starting and ending on both hosts, and knows what must not happen.
 
 use super::lease_store::Server;
 use super::plan::Plan;
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long before its lease ends a host that lives ends its tasks. One that is frozen then cannot.
+/// How long before its lease ends a live host stops its tasks. A frozen one cannot.
 const ENDING: Duration = Duration::from_secs(6);
 
-/// How long a host that was frozen may take to notice that its lease has lapsed, and to end its tasks.
+/// How long a host that was frozen may take to notice that its lease has lapsed, and to stop its tasks.
 const NOTICING: Duration = Duration::from_secs(8);
 
 pub(super) struct Watch {
@@ -44,12 +44,12 @@ impl Watch {
         self.state.lock().unwrap().broken.get_or_insert(format!("{claim} (after {:?})", self.server.start.elapsed()));
     }
 
-    /// The first claim that was broken.
+    /// The first violated invariant.
     pub(super) fn broken(&self) -> Option<String> {
         self.state.lock().unwrap().broken.clone()
     }
 
-    /// Anything with an effect outside starts.
+    /// An external effect starts.
     pub(super) fn effect_starts(&self, run: &RunId, host: usize, driver: &DriverId, what: &str) {
         if self.server.owner(run).as_ref() != Some(driver) {
             self.breaks(format!("{what} starts on host {host}, and the other one has claimed the run"));
@@ -85,7 +85,7 @@ impl Watch {
         }
     }
 
-    /// Whether a host was frozen when its lease ended, or has only just been thawed since.
+    /// Whether a host was frozen when its lease ended, or was thawed only just now.
     fn could_not_end(&self, running: &Running) -> bool {
         let expired = self.server.expires(&running.driver).unwrap_or(self.server.start);
         let (expired, now) = (expired.duration_since(self.server.start), self.server.start.elapsed());
@@ -94,7 +94,7 @@ impl Watch {
     }
 }
 
-/// Finished work never runs again, as the history tells it.
+/// According to the history, finished work never runs again.
 pub(super) fn check_history(commits: &[SealedCommit]) -> Result<(), String> {
     let mut finished = BTreeSet::new();
     for entry in commits.iter().flat_map(|commit| commit.open().expect("it was written").entries) {

@@ -1,4 +1,4 @@
-//! Claims about answers: which ones count, and what becomes of skipped phases.
+//! Invariants about answers: which ones count, and what happens to skipped phases.
 
 use lockgate_engine::hold::Action;
 use lockgate_engine::id::{HoldId, PhaseId};
@@ -25,7 +25,7 @@ fn a_voided_hold_is_never_settled(entries: &[Entry]) -> Result<(), String> {
     Ok(())
 }
 
-/// Once its deadline has passed, a person answers a hold only after what was to happen then has happened.
+/// Once its deadline has passed, a person can answer a hold only after the deadline's action.
 fn a_late_answer_loses(entries: &[Entry]) -> Result<(), String> {
     let mut due = BTreeMap::new();
     for entry in entries {
@@ -49,7 +49,7 @@ fn a_late_answer_loses(entries: &[Entry]) -> Result<(), String> {
     Ok(())
 }
 
-/// A phase that an answer skips runs only if it is asked for again, or that answer or one before it is changed.
+/// A phase skipped by an answer runs only if it is requested again, or if that answer or an earlier one is changed.
 fn a_skipped_phase_does_not_run(entries: &[Entry]) -> Result<(), String> {
     let mut opened: BTreeMap<HoldId, &HoldOpened> = BTreeMap::new();
     let mut answered: BTreeMap<HoldId, String> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn a_skipped_phase_does_not_run(entries: &[Entry]) -> Result<(), String> {
                 skipped.extend(skips(opened[hold], &answered[hold]).into_iter().map(|phase| (phase, hold.clone())));
             }
             Event::AnswerChanged { hold, option, .. } => {
-                // What was answered since then no longer counts.
+                // Answers given since then no longer count.
                 let later = settled.iter().position(|known| known == hold).map_or(&settled[..], |at| &settled[at..]);
                 skipped.retain(|_, by| !later.contains(by));
                 skipped.extend(skips(opened[hold], option.as_str()).into_iter().map(|phase| (phase, hold.clone())));

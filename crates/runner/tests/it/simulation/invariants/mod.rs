@@ -1,4 +1,4 @@
-//! The claims, and who watches over them while a plan is played.
+//! The invariants, and the observer that checks them while a plan is executed.
 
 mod answers;
 mod order;
@@ -10,22 +10,22 @@ use lockgate_engine::id::{HoldId, TaskId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
 use lockgate_engine::spec::workflow::{Join, Phase, Workflow};
-use lockgate_formats::pipeline::check::check as check_file;
-use lockgate_formats::pipeline::document::{Document, document};
-use lockgate_formats::pipeline::render::render;
+use lockgate_formats::state_file::check::check as check_file;
+use lockgate_formats::state_file::document::{Document, document};
+use lockgate_formats::state_file::render::render;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Sees work begin and end, from outside the processes.
+/// Observes work starting and ending, from outside the processes.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// By address: an earlier execution of a task is the same task.
+    /// By address: an earlier iteration of a task is the same task.
     under_way: BTreeSet<String>,
     started: Vec<(TaskKey, u32, u32)>,
     overlaps: Vec<TaskKey>,
     /// How many answers came after their deadline and were refused.
     pub(super) late: u32,
-    /// Answers that were confirmed to whoever gave them.
+    /// Answers that were confirmed to the person who gave them.
     pub(super) confirmed: Vec<(HoldId, u32, String)>,
 }
 
@@ -42,7 +42,7 @@ impl Watch {
     }
 }
 
-/// A commit, and the definition that counted before it.
+/// A commit, and the definition in effect before it.
 pub(super) struct HistoryStep {
     pub(super) entries: Vec<Entry>,
     pub(super) workflow: Arc<Workflow>,
@@ -50,7 +50,7 @@ pub(super) struct HistoryStep {
     pub(super) had_failed: bool,
 }
 
-/// All claims over the whole history of a run.
+/// All invariants over the complete history of a run.
 pub(super) fn check(watch: &Watch, history: &[HistoryStep]) -> Result<(), String> {
     let entries: Vec<Entry> = history.iter().flat_map(|moment| moment.entries.iter().cloned()).collect();
     no_task_runs_concurrently_with_itself(watch)?;
@@ -69,7 +69,7 @@ fn no_task_runs_concurrently_with_itself(watch: &Watch) -> Result<(), String> {
     }
 }
 
-/// Write, then act: each attempt that anybody saw begin is in the history, and each was begun at most once.
+/// Write, then act: each observed attempt is in the history, and each was started at most once.
 fn nothing_starts_before_it_is_recorded(watch: &Watch, entries: &[Entry]) -> Result<(), String> {
     let recorded: BTreeSet<(TaskKey, u32)> = entries
         .iter()
@@ -129,7 +129,7 @@ fn every_answer_survives(watch: &Watch, entries: &[Entry]) -> Result<(), String>
     Ok(())
 }
 
-/// A task that needs another one starts only after the gates of that one have passed.
+/// A task that needs another one starts only after that task's gates have passed.
 fn nothing_starts_before_the_gates_of_what_it_needs(history: &[HistoryStep]) -> Result<(), String> {
     let mut passed = BTreeSet::new();
     let mut well = BTreeSet::new();
@@ -160,7 +160,7 @@ fn nothing_starts_before_the_gates_of_what_it_needs(history: &[HistoryStep]) -> 
     Ok(())
 }
 
-/// All events, each with the definition that it was decided on.
+/// All events, each with the definition in effect when it was decided.
 fn with_workflow(history: &[HistoryStep]) -> impl Iterator<Item = (&Entry, &Workflow)> {
     history.iter().flat_map(|moment| moment.entries.iter().map(|entry| (entry, &*moment.workflow)))
 }
@@ -169,7 +169,7 @@ fn task_needs(phase: &Phase, task: &str, needed: &TaskId) -> bool {
     phase.task(task).is_some_and(|task| task.needs.contains(needed))
 }
 
-/// A phase is completed only after its gates have passed and its checkpoint, if it has one, was settled.
+/// A phase is completed only after its gates have passed and its checkpoint, if any, was settled.
 fn no_phase_before_its_gate(history: &[HistoryStep]) -> Result<(), String> {
     let mut passed = BTreeSet::new();
     let mut settled = BTreeSet::new();
@@ -183,7 +183,7 @@ fn no_phase_before_its_gate(history: &[HistoryStep]) -> Result<(), String> {
             }
             Event::PhaseRepeated { carry, .. } => carried.clone_from(carry),
             Event::PhaseStarted { phase, .. } => {
-                // What is carried into the next execution stays as it ended.
+                // Tasks that are carried into the next iteration keep their outcome.
                 omitted.retain(|(of, task)| of != phase || carried.contains(task));
                 carried.clear();
             }
@@ -217,7 +217,8 @@ fn no_phase_before_its_gate(history: &[HistoryStep]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whatever happened, the state file of a pipeline keeps all rules of its format, and follows from what it said before. Gives what it says.
+/// The state file of a pipeline always follows the rules of its format and is a valid successor of the previous one. Returns
+/// its content.
 pub(super) fn state_file_is_right(run: &Run, before: Option<Document>) -> Result<Option<Document>, String> {
     let Some(now) = document(run, None) else { return Ok(None) };
     let text = render(None, &now).map_err(|error| error.to_string())?;
@@ -231,7 +232,7 @@ pub(super) fn state_file_is_right(run: &Run, before: Option<Document>) -> Result
     }
 }
 
-/// A run that is replayed from its history is the run that was driven.
+/// Replaying the history gives the same run that was driven.
 pub(super) fn same_run(driven: &Run, replayed: &Run) -> Result<(), String> {
     let settled = driven.holds.values().all(|hold| hold.state != HoldState::Settled);
     if driven != replayed || !settled {

@@ -1,4 +1,4 @@
-//! Claims about what may run, and how much in parallel.
+//! Invariants about what may run, and how much in parallel.
 
 use lockgate_engine::hold::{HoldState, Scope};
 use lockgate_engine::run::Run;
@@ -7,14 +7,14 @@ use lockgate_engine::run::state::TaskState;
 use lockgate_engine::spec::workflow::{Join, Phase};
 use std::collections::BTreeMap;
 
-/// Watches over the states of a run, one after another.
+/// Checks the states of a run, one after another.
 #[derive(Default)]
 pub(in crate::simulation) struct Order {
     running: Running,
 }
 
 impl Order {
-    /// The claims about the next state.
+    /// The invariants of the next state.
     pub(in crate::simulation) fn check(&mut self, run: &Run) -> Result<(), String> {
         let running = running(run);
         limits_are_kept(run, &running, &self.running)?;
@@ -25,7 +25,7 @@ impl Order {
     }
 }
 
-/// How many tasks run, in all and by the list that they belong to.
+/// How many tasks run, in total and per list.
 type Running = BTreeMap<Option<String>, usize>;
 
 fn running(run: &Run) -> Running {
@@ -40,7 +40,7 @@ fn running(run: &Run) -> Running {
     running
 }
 
-/// No more tasks run than may; a definition that allows fewer from now on ends none.
+/// The number of running tasks stays within the limits; a definition with a lower limit does not stop any.
 fn limits_are_kept(run: &Run, running: &Running, were: &Running) -> Result<(), String> {
     let declared = run.current.as_ref().and_then(|phase| run.workflow.phases.get(phase.position));
     for (list, count) in running {
@@ -55,7 +55,7 @@ fn limits_are_kept(run: &Run, running: &Running, were: &Running) -> Result<(), S
     Ok(())
 }
 
-/// A task runs or asks only while what it needs has ended: neither before it is done, nor while it is done again.
+/// A task runs or asks only while its dependencies are complete: neither before they are done nor while they are redone.
 fn nothing_runs_while_what_it_needs_is_redone(run: &Run) -> Result<(), String> {
     let Some(phase) = run.current.as_ref().filter(|_| run.end.is_none()) else { return Ok(()) };
     let declared = &run.workflow.phases[phase.position];

@@ -1,4 +1,4 @@
-//! Changes of the definition while the run is under way.
+//! Changes of the definition during a run.
 
 use super::TASKS;
 use super::task::PlannedTask;
@@ -8,20 +8,19 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use std::time::Duration;
 
-/// How a definition is changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::simulation) enum Change {
-    /// A phase has one more task, which needs all others.
+    /// Adds a task that needs all others to a phase.
     AddTask(usize),
-    /// A phase has one more gate.
+    /// Adds a gate to a phase.
     AddGate(usize),
-    /// All tasks of a phase are tried once more, and wait longer before.
+    /// Gives all tasks of a phase one more attempt and a longer backoff.
     Retry(usize),
-    /// Fewer tasks, or more, may run in parallel.
+    /// Changes the limit for parallel tasks.
     MaxParallel(Option<u32>),
-    /// There is one more phase at the end.
+    /// Adds a phase at the end.
     AddPhase,
-    /// The checkpoint of a phase shows no files any more.
+    /// The checkpoint of a phase no longer shows files.
     ShowNothing(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Checkpoints of a plan: what they ask, what may be answered, and how long they wait.
+//! Checkpoints of a plan: what they ask, their options, and how long they wait.
 
 use super::one_in;
 use super::task::script;
@@ -13,26 +13,25 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::simulation) struct PlannedCheckpoint {
     pub(in crate::simulation) condition: bool,
-    /// Whether an answer for it is given in advance.
+    /// Whether it has a preset answer.
     pub(in crate::simulation) preset: bool,
     pub(in crate::simulation) shows_files: bool,
-    /// The phase that can be asked for again; itself or one before it.
+    /// The phase that can be repeated: its own or an earlier one.
     pub(in crate::simulation) repeats: usize,
-    /// Whether phases after it can be skipped.
+    /// Whether it can skip later phases.
     pub(in crate::simulation) skips: bool,
-    /// Whether it asks whether the work is good, and issues do some of its tasks again.
+    /// Whether it is a verification, and how many of its tasks issues redo.
     pub(in crate::simulation) verify: Option<u32>,
     pub(in crate::simulation) waits: PlannedWaits,
 }
 
-/// How a question waits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::simulation) struct PlannedWaits {
-    /// Whether the run waits for it; else a default answers it.
+    /// Whether a default answers it; otherwise the run waits for it.
     pub(in crate::simulation) default: bool,
-    /// Whether what answers in a person's place asks for a phase again, where that can be answered.
+    /// Whether the automatic answer repeats a phase, if that is an option.
     pub(in crate::simulation) repeats: bool,
-    /// Whether what answers in a person's place skips phases, where that can be answered.
+    /// Whether the automatic answer skips phases, if that is an option.
     pub(in crate::simulation) skips: bool,
     pub(in crate::simulation) deadline: Option<PlannedDeadline>,
     pub(in crate::simulation) remind: bool,
@@ -106,7 +105,7 @@ impl PlannedCheckpoint {
         }
     }
 
-    /// The same without what is not needed to ask at all.
+    /// Removes everything that is not needed to ask at all.
     pub(super) fn simplify(&mut self) {
         self.waits = PlannedWaits::default();
         (self.condition, self.preset, self.verify, self.skips) = (false, false, None, false);

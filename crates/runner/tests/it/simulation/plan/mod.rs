@@ -1,4 +1,4 @@
-//! Plans: what a seed makes. A plan is data, so that a failing one can be made smaller.
+//! Plans, generated from a seed. A plan is data, so that a failing one can be shrunk.
 
 mod change;
 mod checkpoint;
@@ -18,28 +18,27 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 
-/// More tasks than any phase has.
 pub(super) const TASKS: usize = 100;
 
-/// A workflow, and what befalls it.
+/// A workflow, and the faults it meets.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) phases: Vec<PlannedPhase>,
     pub(super) max_parallel: Option<u32>,
-    /// Whether questions may be answered without a person, and how often in a row.
+    /// Whether questions may be answered automatically, and how many in a row.
     pub(super) policy: Option<u32>,
-    /// Whether it is played as a pipeline, whose state file is then claimed to be right.
+    /// Whether it runs as a pipeline, whose state file is then checked.
     pub(super) pipeline: bool,
     /// Changes of the definition, each accepted when a later process resumes the run.
     pub(super) changes: Vec<Change>,
-    /// A process lives this many polls, then is dropped where it stands; after the last one, processes live on.
+    /// Each process lives for this many polls and is then dropped wherever it is; after the last one, processes live on.
     pub(super) lives: Vec<u32>,
-    /// A process is asked to stop in good order after this many polls instead of being dropped, for every other life.
+    /// Every other process is asked to stop after this many polls instead of being dropped.
     pub(super) halts: bool,
-    /// How an append fails, at which reading of the clock.
+    /// How an append fails, by the number of clock readings.
     pub(super) faults: BTreeMap<u32, PlannedFault>,
-    /// By how many milliseconds the clock jumps, at which of its readings.
+    /// By how many milliseconds the clock jumps, by the number of clock readings.
     pub(super) jumps: BTreeMap<u32, i64>,
 }
 
@@ -83,7 +82,7 @@ impl Plan {
         }
     }
 
-    /// Answers in advance: at first a repeat, then going on.
+    /// Preset answers: first a repeat, then continue.
     pub(super) fn presets(&self) -> Vec<PresetAnswer> {
         let phases =
             self.phases.iter().enumerate().filter(|(_, phase)| phase.checkpoint.as_ref().is_some_and(|asked| asked.preset));
@@ -95,7 +94,6 @@ impl Plan {
         phases.flat_map(|(index, _)| [preset(index, "redo"), preset(index, "continue")]).collect()
     }
 
-    /// The definition that the run starts with.
     pub(super) fn workflow(&self) -> Workflow {
         let rule = self.policy.map(|most| Automatic { when: None, max_consecutive: Some(most) });
         let phases = self.phases.iter().enumerate();
@@ -109,14 +107,14 @@ impl Plan {
         }
     }
 
-    /// The definition after so many of the changes.
+    /// The definition after this many changes.
     pub(super) fn workflow_after(&self, changes: usize) -> Workflow {
         let mut workflow = self.workflow();
         self.changes.iter().take(changes).for_each(|change| change.make(&mut workflow));
         workflow
     }
 
-    /// What was planned for a task; those that came later work without trouble.
+    /// The plan of a task; tasks that were added later succeed.
     pub(super) fn task(&self, phase: usize, task: &TaskId) -> PlannedTask {
         let number = task.as_str().strip_prefix('t').and_then(|number| number.parse::<usize>().ok());
         let planned = number.and_then(|number| self.phases.get(phase)?.tasks.get(number % TASKS));
@@ -124,7 +122,7 @@ impl Plan {
     }
 }
 
-/// Unique in the whole plan, as those of workstreams are.
+/// Unique in the whole plan, like the ids of workstreams.
 fn task_id(phase: usize, task: usize) -> TaskId {
     TaskId::new(format!("t{}", phase * TASKS + task))
 }

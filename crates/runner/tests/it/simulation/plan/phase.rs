@@ -17,10 +17,9 @@ pub(in crate::simulation) struct PlannedPhase {
     pub(in crate::simulation) gates: u32,
     pub(in crate::simulation) checkpoint: Option<PlannedCheckpoint>,
     pub(in crate::simulation) fail_fast: bool,
-    /// Whether its gates fail at first.
     pub(in crate::simulation) gate_fails: bool,
     pub(in crate::simulation) gate_on_fail: OnFail,
-    /// How many of its gap checks find gaps; it has none when this is zero.
+    /// How many of its gap checks find gaps; without gap checks if zero.
     pub(in crate::simulation) gaps: u32,
 }
 
@@ -41,13 +40,13 @@ impl PlannedPhase {
         }
     }
 
-    /// The task that a gate belongs to: in every other kind of phase one of them, so that both kinds of gates are played.
+    /// The task that a gate belongs to: only in every other phase, so that both kinds of gates occur.
     fn gated_task(&self, phase: usize, gate: u32) -> Option<TaskId> {
         let task = (gate as usize) % self.tasks.len();
         self.tasks.len().is_multiple_of(2).then(|| task_id(phase, task))
     }
 
-    /// What a gap check finds: each in turn another way out.
+    /// The result of a gap check: a different action in each round.
     pub(in crate::simulation) fn gaps_found(&self, round: u32) -> GapsFound {
         let scout = Subagent { kind: "scout".into(), config: BTreeMap::new() };
         let (action, agents) = match (round + self.gates) % 3 {
@@ -81,7 +80,7 @@ impl PlannedPhase {
     }
 }
 
-/// A question cannot be done again by another one; the first task is never a question.
+/// A question cannot be redone by another one; the first task is never a question.
 fn only_work_is_redone(tasks: &mut [PlannedTask]) {
     let questions: Vec<bool> = tasks.iter().map(|task| task.question.is_some()).collect();
     for question in tasks.iter_mut().filter_map(|task| task.question.as_mut()) {

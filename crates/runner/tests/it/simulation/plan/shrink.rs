@@ -1,4 +1,4 @@
-//! Making a plan smaller.
+//! Shrinks a plan.
 
 use super::Plan;
 
@@ -32,7 +32,7 @@ impl Plan {
         with(&|plan| plan.policy = None);
         with(&|plan| plan.max_parallel = None);
         for index in (0..self.phases.len()).rev() {
-            // Others are named by their numbers, so only the last one can go.
+            // Phases are referred to by number, so only the last one can be removed.
             if self.phases.len() > 1 && index + 1 == self.phases.len() {
                 with(&|plan| drop(plan.phases.pop()));
             }

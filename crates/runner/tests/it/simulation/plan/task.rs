@@ -1,4 +1,4 @@
-//! Tasks of a plan: work that fails, goes round and spreads, and questions among it.
+//! Tasks of a plan: work that fails, loops and fans out, with questions in between.
 
 use super::checkpoint::{PlannedDeadline, PlannedWaits};
 use super::{one_in, task_id};
@@ -17,33 +17,32 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::simulation) struct PlannedTask {
-    /// Needs some of the tasks before it, by their numbers.
+    /// The earlier tasks that it needs, by number.
     pub(in crate::simulation) needs: BTreeSet<usize>,
-    /// Polls that it takes.
+    /// How many polls it takes.
     pub(in crate::simulation) takes: u32,
-    /// Polls that it takes to end once it is asked to.
+    /// How many polls it takes to end once it is asked to.
     pub(in crate::simulation) ends_in: u32,
     /// How many of its first attempts fail.
     pub(in crate::simulation) fails: u32,
-    /// In how many executions of its phase they do.
+    /// In how many iterations of its phase they fail.
     pub(in crate::simulation) fails_in: u32,
     pub(in crate::simulation) attempts: u32,
     pub(in crate::simulation) backoff: Duration,
     pub(in crate::simulation) on_interrupt: OnInterrupt,
     pub(in crate::simulation) on_fail: OnFail,
-    /// How many items it is done for; once when this is zero.
+    /// How many items it fans out over; not at all if zero.
     pub(in crate::simulation) items: u32,
-    /// How many of them may be worked on in parallel.
+    /// How many of them may run in parallel.
     pub(in crate::simulation) items_parallel: Option<u32>,
     pub(in crate::simulation) when: bool,
     pub(in crate::simulation) join: Join,
     pub(in crate::simulation) continue_on_error: bool,
-    /// How many rounds it may take, and how many attempts say that one more is needed.
+    /// The maximum number of rounds, and how many attempts ask for another one.
     pub(in crate::simulation) until: Option<(u32, u32)>,
     pub(in crate::simulation) question: Option<PlannedQuestion>,
 }
 
-/// A question among the tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::simulation) struct PlannedQuestion {
     pub(in crate::simulation) kind: QuestionKind,
@@ -53,13 +52,13 @@ pub(in crate::simulation) struct PlannedQuestion {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::simulation) enum QuestionKind {
-    /// Issues do these of the tasks before it again, by their numbers, as often as this at most.
+    /// Issues redo these earlier tasks, by number, up to this often.
     Verify {
         redo: usize,
         rounds: u32,
     },
     Decision,
-    /// Whether a check finds out that it was done.
+    /// Whether a check confirms that it was done.
     Action {
         check: bool,
     },
@@ -88,7 +87,7 @@ impl Default for PlannedTask {
     }
 }
 
-/// Each takes one thing away from a task.
+/// Each removes one thing from a task.
 pub(super) const SMALLER: &[fn(&mut PlannedTask)] = &[
     |task| task.fails = 0,
     |task| task.items = 0,
@@ -114,7 +113,7 @@ impl PlannedTask {
         let on_fail = [OnFail::Fail, OnFail::Ask, OnFail::Repeat][random.random_range(0..3)];
         let question = (!pipeline && index > 0 && one_in(random, 4)).then(|| PlannedQuestion::random(index, random));
         let mut needs: BTreeSet<usize> = (0..index).filter(|_| one_in(random, 3)).collect();
-        // A question is about what was done before it.
+        // A question is about earlier work.
         if question.is_some() {
             needs.insert(index - 1);
         }
@@ -137,7 +136,7 @@ impl PlannedTask {
             question: None,
         };
         match question {
-            // A question neither fails nor spreads.
+            // A question neither fails nor fans out.
             Some(question) => Self {
                 needs: task.needs,
                 when: task.when,
@@ -172,7 +171,7 @@ impl PlannedTask {
             join: self.join,
             continue_on_error: self.continue_on_error,
             until: self.until.map(|(limit, _)| Until {
-                holds: UntilCondition::Condition(script()),
+                condition: UntilCondition::Condition(script()),
                 limit,
                 timeout: None,
                 checks: Vec::new(),
@@ -194,9 +193,9 @@ impl PlannedQuestion {
             _ => QuestionKind::Action { check: random.random() },
         };
         let mut waits = PlannedWaits::random(random);
-        // What must be said with issues cannot be said by a default.
+        // A default cannot give the feedback that issues require.
         waits.repeats = false;
-        // Only a person can say that they did something.
+        // Only a person can report a manual action as done.
         if matches!(kind, QuestionKind::Action { .. }) {
             waits.default = false;
             waits.deadline = waits.deadline.map(|_| PlannedDeadline::Escalate);
@@ -218,7 +217,7 @@ impl PlannedQuestion {
                 (Question::Decision(Decision { question: "?".into(), context: None, options: ways }), options)
             }
             QuestionKind::Action { check } => {
-                let check = check.then(|| Check { run: "true".into(), timeout: None, told: None });
+                let check = check.then(|| Check { run: "true".into(), timeout: None, description: None });
                 (Question::Action(Deed { needed: "it".into(), check, ..Deed::default() }), action_options(None))
             }
         };

@@ -5,11 +5,11 @@ mod workstreams;
 
 use crate::json::{self, Content, JsonError, Placed};
 use lockgate_engine::id::TaskId;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::event::FrozenFile;
 use lockgate_engine::run::pipeline::{FileError, Imported, Lifecycle, Review, Verdict};
 use lockgate_engine::spec::reader::shown;
 use lockgate_engine::spec::suggest;
-use lockgate_engine::words::counted;
 use std::collections::BTreeSet;
 use workstreams::{Lists, meaning};
 
@@ -157,14 +157,14 @@ impl Reader<'_> {
     fn status(&mut self, lists: &Lists) -> Lifecycle {
         let Some(word) = self.whole.get("status").and_then(Placed::text) else {
             let guess = if lists.completed.is_empty() { Lifecycle::Initialized } else { Lifecycle::Paused };
-            self.note(format!("there is no `status`; assuming `{}`", guess.word()));
+            self.note(format!("there is no `status`; assuming `{}`", guess.as_str()));
             return guess;
         };
         if let Some(status) = Lifecycle::of_word(word) {
             return status;
         }
         let status = meaning(word).unwrap_or(Lifecycle::Paused);
-        self.note(format!("status `{}` was read as `{}`", shown(word), status.word()));
+        self.note(format!("status `{}` was read as `{}`", shown(word), status.as_str()));
         status
     }
 

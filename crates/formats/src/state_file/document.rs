@@ -106,7 +106,7 @@ impl Document {
         put("prd", json!(self.prd));
         put("prd_title", json!(self.title));
         put("current_phase", json!(self.current_phase));
-        put("status", json!(self.status.word()));
+        put("status", json!(self.status.as_str()));
         put("completed_workstreams", json!(self.completed));
         put("in_progress_workstreams", json!(self.in_progress));
         put("pending_workstreams", json!(self.pending));
@@ -146,7 +146,7 @@ fn error_json(error: &FileError) -> Value {
 
 fn review_json(review: &Review) -> Value {
     let mut keys = Map::new();
-    keys.insert("verdict".into(), json!(review.verdict.word()));
+    keys.insert("verdict".into(), json!(review.verdict.as_str()));
     keys.insert("p0_count".into(), json!(review.p0));
     keys.insert("p1_count".into(), json!(review.p1));
     keys.insert("attempt".into(), json!(review.attempt));

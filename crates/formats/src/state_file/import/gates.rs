@@ -3,7 +3,7 @@
 use super::Reader;
 use super::workstreams::id_of;
 use crate::json::{Content, Placed};
-use lockgate_engine::words::counted;
+use lockgate_engine::plural::counted;
 
 impl Reader<'_> {
     pub(super) fn gates(&mut self) -> (Vec<String>, Vec<String>) {

@@ -18,7 +18,7 @@ const NOTES: [&str; 3] = ["eslint_fixes", "cleanup_done", "key_fixes"];
 
 /// The file is not overwritten, because its status cannot change to that of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the file has status `{}`, which cannot change to `{}`", before.word(), now.word())]
+#[error("the file has status `{}`, which cannot change to `{}`", before.as_str(), now.as_str())]
 pub struct WrongTransition {
     /// The status in the file.
     pub before: Lifecycle,

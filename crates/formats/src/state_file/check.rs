@@ -68,7 +68,7 @@ fn missing(found: &mut Findings<'_>, root: &Placed, rule: Rule, key: &str, examp
             .find(|other| matches!(*other, "prd_id" | "id" | "exec_id" | "spec_id")),
         "prd_title" => other.clone().find(|other| matches!(*other, "title" | "name")),
         "timestamp" => other.clone().find(|other| matches!(*other, "updated_at" | "last_updated")),
-        _ => suggest::misspelt(key, other),
+        _ => suggest::typo_of(key, other),
     };
     let help = match alias {
         Some(alias) => format!("rename `{}` to `{key}`, or add `\"{key}\": {example}`", shown(alias)),
@@ -140,7 +140,7 @@ fn status(found: &mut Findings<'_>, root: &Placed) -> Option<Lifecycle> {
     };
     let status = value.text().and_then(Lifecycle::of_word);
     if status.is_none() {
-        let words = Lifecycle::ALL.map(Lifecycle::word);
+        let words = Lifecycle::ALL.map(Lifecycle::as_str);
         let text = value.text().unwrap_or_default();
         let found_value = value.text().map_or_else(|| value.kind().to_owned(), |text| format!("`{}`", shown(text)));
         let meant = suggest::did_you_mean(text, words).unwrap_or_else(|| format!("write one of {}", words.join(", ")));
@@ -284,7 +284,7 @@ fn by_status(found: &mut Findings<'_>, root: &Placed, status: Lifecycle, in_prog
             found.add(Rule::ErrorMissing, &here, "the status is `failed`, but there is no `error`", help);
         }
         (Lifecycle::Initialized | Lifecycle::InProgress | Lifecycle::Paused | Lifecycle::Complete, Some(error)) => {
-            let message = format!("there is an `error`, but the status is `{}`", status.word());
+            let message = format!("there is an `error`, but the status is `{}`", status.as_str());
             found.add(Rule::ErrorUnexpected, &error.key_span, message, "remove it, or write `\"status\": \"failed\"`");
         }
         (Lifecycle::Failed, Some(_))
@@ -303,7 +303,7 @@ fn by_status(found: &mut Findings<'_>, root: &Placed, status: Lifecycle, in_prog
         }
         (Lifecycle::Initialized | Lifecycle::Paused | Lifecycle::Failed | Lifecycle::Complete, 1..) => {
             let names = named(in_progress.names.iter().map(|(name, _)| *name));
-            let message = format!("the status is `{}`, but `in_progress_workstreams` contains {names}", status.word());
+            let message = format!("the status is `{}`, but `in_progress_workstreams` contains {names}", status.as_str());
             let help = "move them to `completed_workstreams` or `pending_workstreams`, or write `\"status\": \"in_progress\"`";
             found.add(Rule::StillInProgress, &entry.value.span, message, help);
         }

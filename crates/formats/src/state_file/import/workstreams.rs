@@ -2,9 +2,9 @@
 
 use super::Reader;
 use crate::json::{Content, Placed};
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::pipeline::Lifecycle;
 use lockgate_engine::spec::suggest;
-use lockgate_engine::words::counted;
 use std::collections::BTreeSet;
 
 /// Workstreams by status; each is in one list only.

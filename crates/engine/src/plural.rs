@@ -1,4 +1,4 @@
-//! Words that depend on a number.
+//! Nouns in the singular or plural, depending on a number.
 
 /// A number with its noun: `1 task`, `3 tasks`, `1 more file`. The noun comes last, so that the plural is formed by appending an
 /// `s`.
