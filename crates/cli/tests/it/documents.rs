@@ -41,20 +41,20 @@ macro_rules! pages {
 }
 
 pages! {
-    readme: "README.md",
-    guide_agents: "docs/guide/agents.md",
-    guide_background: "docs/guide/background.md",
-    guide_checkpoints: "docs/guide/checkpoints.md",
-    guide_embedding: "docs/guide/embedding.md",
-    guide_first_workflow: "docs/guide/first-workflow.md",
-    guide_notifications: "docs/guide/notifications.md",
-    guide_pipelines: "docs/guide/pipelines.md",
-    guide_plans: "docs/guide/plans.md",
-    guide_questions: "docs/guide/questions.md",
-    guide_recovery: "docs/guide/recovery.md",
-    guide_terminal: "docs/guide/terminal.md",
-    guide_testing: "docs/guide/testing.md",
-    guide_worktrees: "docs/guide/worktrees.md",
+    the_readme_is_true: "README.md",
+    the_agents_guide_is_true: "docs/guide/agents.md",
+    the_background_guide_is_true: "docs/guide/background.md",
+    the_checkpoints_guide_is_true: "docs/guide/checkpoints.md",
+    the_embedding_guide_is_true: "docs/guide/embedding.md",
+    the_first_workflow_guide_is_true: "docs/guide/first-workflow.md",
+    the_notifications_guide_is_true: "docs/guide/notifications.md",
+    the_pipelines_guide_is_true: "docs/guide/pipelines.md",
+    the_plans_guide_is_true: "docs/guide/plans.md",
+    the_questions_guide_is_true: "docs/guide/questions.md",
+    the_recovery_guide_is_true: "docs/guide/recovery.md",
+    the_terminal_guide_is_true: "docs/guide/terminal.md",
+    the_testing_guide_is_true: "docs/guide/testing.md",
+    the_worktrees_guide_is_true: "docs/guide/worktrees.md",
 }
 
 fn repository() -> PathBuf {
