@@ -339,29 +339,6 @@ fn an_invalid_test_file_is_reported_with_its_position_and_the_others_still_run()
     assert_eq!(report["files"][1]["cases"][0]["path"], json!(["plan", "build", "ship"]));
 }
 
-/// The fenced blocks of a page that start with this line.
-fn blocks<'p>(page: &'p str, fence: &str) -> Vec<&'p str> {
-    page.split(&format!("\n```{fence}\n")).skip(1).filter_map(|rest| rest.split("\n```\n").next()).collect()
-}
-
-#[test]
-fn the_guide_matches_the_real_output() {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/testing.md")).unwrap();
-    let (files, shown) = (blocks(&page, "yaml"), blocks(&page, "text"));
-    let project = Project::with("");
-    project.write("release.yaml", files[0]);
-    project.write("release.test.yaml", files[1]);
-    let wrong = "workflow: release.yaml\ncases:\n  - name: ships at once\n    answers: { review: [Ship it, Ship it] }\n    \
-                 outputs: { build/note: { result: x } }\n    expect: { path: [build, publish] }\n";
-    project.write("wrong.test.yaml", wrong);
-    assert_eq!(shown.len(), 3);
-    for shown in shown {
-        let (command, expected) = shown.split_once('\n').unwrap();
-        let words: Vec<&str> = command.split(' ').skip(2).collect();
-        assert_eq!(project.run(&words).stdout.trim_end(), expected, "{command}");
-    }
-}
-
 #[test]
 fn every_kind_of_work_has_its_documented_json_shape_in_a_dry_run() {
     let project = Project::with(

@@ -16,6 +16,7 @@ mod config;
 mod crash_recovery;
 mod definition_changes;
 mod detached;
+mod documents;
 mod dry_run;
 mod error_messages;
 mod execution_modes;
