@@ -14,6 +14,7 @@
 //! | `fixtures/` | records stores and JSON schemas that later releases must still support |
 //! | `corpus.rs` | reads and runs files that people wrote |
 //! | `licences.rs` | licences of dependencies |
+//! | `linux_only.rs` | a test that system calls of Linux are in one module per crate |
 //! | `bench/` | benchmarks: raw SQLite, a baseline and Lockgate, interleaved |
 
 mod agents;
@@ -26,6 +27,8 @@ mod examples;
 mod fixtures;
 mod fuzz;
 mod licences;
+#[cfg(test)]
+mod linux_only;
 mod mutants;
 mod packages;
 mod postgres_suite;

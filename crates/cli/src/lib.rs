@@ -14,6 +14,7 @@
 //! | `diagnostics` | problems of files, with the position underlined |
 //! | `print`, `columns`, `logging` | all output: data on stdout, messages and logs on stderr |
 //! | `exit`, `error` | exit codes and errors |
+//! | `sys` | system calls and files that only Linux has |
 //! | [`mod@reference`] | the pages and pictures of `docs/` that are generated from the code |
 
 mod authority;
@@ -50,6 +51,7 @@ mod run_argument;
 mod run_text;
 mod signals;
 mod style;
+mod sys;
 mod tree;
 mod worktrees;
 

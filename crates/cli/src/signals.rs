@@ -2,6 +2,7 @@
 
 use crate::error::CommandError;
 use crate::live;
+use crate::sys;
 use lockgate::code::Code;
 use lockgate_runner::driver::{Halt, HaltReason};
 use std::sync::Mutex;
@@ -42,7 +43,7 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), CommandError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
     // A process started with `nohup` outlives the terminal; a listener would end that.
-    let mut hangup = match is_ignored(SignalKind::hangup()) {
+    let mut hangup = match sys::is_ignored(SignalKind::hangup()) {
         true => None,
         false => Some(signal(SignalKind::hangup()).map_err(failed)?),
     };
@@ -78,15 +79,6 @@ async fn next(signals: &mut Option<Signal>) -> Option<()> {
     }
 }
 
-/// Whether this process inherited a signal as ignored. Defaults to false if the system does not tell.
-fn is_ignored(kind: SignalKind) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    let bit = u32::try_from(kind.as_raw_value() - 1).unwrap_or(u32::MAX);
-    1_u64.checked_shl(bit).is_some_and(|bit| ignored & bit != 0)
-}
-
 /// Ctrl+C is meant for another program until this is dropped.
 pub(crate) struct SignalGuard {
     _interrupt: Option<Signal>,
@@ -116,18 +108,10 @@ pub(crate) fn outlive_size_limits() {
 
 /// Kills the process groups of all children, because a second signal asks not to wait.
 fn kill_children() {
-    for child in children() {
+    for child in sys::children() {
         // Each task leads its own group; other children are reached by their pid.
         let group = rustix::process::kill_process_group(child, rustix::process::Signal::KILL);
         let itself = rustix::process::kill_process(child, rustix::process::Signal::KILL);
         tracing::debug!(pid = child.as_raw_pid(), group = group.is_ok(), itself = itself.is_ok(), "killed");
     }
-}
-
-fn children() -> Vec<rustix::process::Pid> {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Vec::new() };
-    let lists = threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    let pids: Vec<i32> =
-        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect();
-    pids.into_iter().filter_map(rustix::process::Pid::from_raw).collect()
 }

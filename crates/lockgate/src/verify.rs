@@ -28,8 +28,11 @@ pub struct FindingView<'f> {
 impl<'f> Verdict<'f> {
     /// Creates the view of a verification of one run, or of all.
     pub fn of(run: Option<&'f RunId>, findings: &'f [Finding]) -> Self {
-        let view =
-            |finding: &'f Finding| FindingView { run: finding.run.as_ref(), location: &finding.location, problem: &finding.problem };
+        let view = |finding: &'f Finding| FindingView {
+            run: finding.run.as_ref(),
+            location: &finding.location,
+            problem: &finding.problem,
+        };
         Self { run, intact: findings.is_empty(), findings: findings.iter().map(view).collect() }
     }
 }

@@ -3,6 +3,7 @@
 use crate::process::job_mark;
 use crate::process::task_ancestry::{Ancestor, ancestors, has_terminal};
 use crate::root::Root;
+use crate::sys;
 use lockgate_engine::run::command::{Actor, Channel, Credential};
 use serde::Deserialize;
 use std::io;
@@ -49,7 +50,7 @@ fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool
     if job_mark::is_inside_job() {
         return Some("(unknown: this process has detached from it)".to_owned());
     }
-    if cfg!(target_os = "linux") && ancestors.last().is_none_or(|last| last.pid != 1) {
+    if sys::HAS_PROCESS_TABLE && ancestors.last().is_none_or(|last| last.pid != 1) {
         return Some("that cannot be seen from here (/proc does not show where this process came from)".to_owned());
     }
     let drivers = match drivers(root) {
@@ -66,12 +67,12 @@ fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool
 /// Whether a process is Lockgate: the same program as this one, or one with that name.
 fn is_lockgate(pid: u32) -> bool {
     let same = |program| std::env::current_exe().is_ok_and(|ours| ours == program);
-    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(same) || is_named_lockgate(pid)
+    sys::program_of(pid).is_ok_and(same) || is_named_lockgate(pid)
 }
 
 fn is_named_lockgate(pid: u32) -> bool {
     let named = |program: PathBuf| program.file_name().is_some_and(|name| name == "lockgate");
-    std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(named)
+    sys::program_of(pid).is_ok_and(named)
 }
 
 #[derive(Deserialize)]

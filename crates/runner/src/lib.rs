@@ -20,6 +20,7 @@
 //! | [`verify`] | checks that all stored data follows from the histories |
 //! | [`identity`], [`refused_attempts`] | who is at the command line; a record of refused attempts |
 //! | `spans` | tracing spans for runs, tasks, gates and holds |
+//! | `sys` | system calls and files that only Linux has |
 //! | [`root`], [`config`] | the project root and its state directory; its settings |
 
 pub mod agent;
@@ -47,5 +48,6 @@ pub mod script;
 pub mod secret;
 mod spans;
 pub mod start;
+mod sys;
 pub mod verify;
 pub mod worktree;

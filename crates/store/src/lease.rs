@@ -128,13 +128,7 @@ impl std::fmt::Debug for Lease {
 
 /// The clock of this machine that keeps running during suspend.
 pub(crate) fn machine_clock() -> Duration {
-    use rustix::time::{ClockId, clock_gettime};
-    #[cfg(target_os = "linux")]
-    let clock = ClockId::Boottime;
-    // On other systems the monotonic clock includes suspend.
-    #[cfg(not(target_os = "linux"))]
-    let clock = ClockId::Monotonic;
-    let now = clock_gettime(clock);
+    let now = rustix::time::clock_gettime(crate::sys::CLOCK);
     Duration::new(now.tv_sec.cast_unsigned(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 

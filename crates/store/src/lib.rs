@@ -10,6 +10,7 @@
 //! | [`lease`] | how long a process may rely on its claims, by its own clock |
 //! | `change_feed` | one source of changes per process, any number of waiters |
 //! | `held` | the claims that this process holds |
+//! | `sys` | system calls and files that only Linux has |
 //! | [`cleanup`] | removing files and joining threads that are no longer needed |
 //! | [`backup`] | copies of a store in a file |
 //! | [`hash_chain`] | checks that every commit links to the one before it |
@@ -30,6 +31,7 @@ pub mod memory;
 pub mod postgres;
 pub mod sqlite;
 pub mod store;
+mod sys;
 pub mod verify;
 
 pub use error::{AppendError, ClaimError, RemoveError, StoreError};

@@ -2,6 +2,7 @@
 //! run in sessions of their own, so they are not stopped.
 
 use crate::print::{self, HELP, styled};
+use crate::sys::Place;
 use rustix::process::{Signal, getpgrp, getpid, kill_process, kill_process_group};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -62,22 +63,6 @@ fn can_be_set_going() -> bool {
         }
     }
     false
-}
-
-/// The parent, process group and session of a process.
-struct Place {
-    parent: String,
-    group: String,
-    session: String,
-}
-
-impl Place {
-    fn of(process: &str) -> Option<Self> {
-        let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The process name in parentheses may contain anything.
-        let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(1).map(str::to_owned);
-        Some(Self { parent: fields.next()?, group: fields.next()?, session: fields.next()? })
-    }
 }
 
 async fn stopped(ask: impl Fn() -> rustix::io::Result<()>) {

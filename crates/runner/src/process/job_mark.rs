@@ -5,8 +5,7 @@
 //! privileges it can lower but never raise them. A daemon therefore stays recognizable as started by a task, whatever it
 //! closed or cleared. Each job has its own value, in a range that no other software is likely to use.
 
-#[cfg(target_os = "linux")]
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use crate::sys::lock_limit;
 use std::path::Path;
 
 /// The upper bits of all values.
@@ -24,19 +23,12 @@ pub(super) fn of_job(lock_path: &Path) -> u64 {
 /// Marks this process and everything it will start. Safe between fork and exec. If the limit cannot be set, because the
 /// system has none or a lower one is already set, the job is recognized only by its other marks.
 pub(super) fn mark(value: u64) {
-    #[cfg(not(target_os = "linux"))]
-    let _ = value;
-    // Nothing may be logged between fork and exec.
-    #[cfg(target_os = "linux")]
-    let _ = setrlimit(Resource::Locks, Rlimit { current: Some(value), maximum: Some(value) });
+    lock_limit::set(value);
 }
 
 /// Whether this process was started by a job, directly or indirectly.
 pub fn is_inside_job() -> bool {
-    #[cfg(not(target_os = "linux"))]
-    return false;
-    #[cfg(target_os = "linux")]
-    getrlimit(Resource::Locks).maximum.is_some_and(is_ours)
+    lock_limit::own().is_some_and(is_ours)
 }
 
 /// Whether this process was started by the job with this lock.
@@ -46,14 +38,7 @@ pub fn is_inside(lock_path: &Path) -> bool {
 
 /// Whether another process carries the mark of a job.
 pub(super) fn has(pid: u32, value: u64) -> bool {
-    let Ok(limits) = std::fs::read_to_string(format!("/proc/{pid}/limits")) else { return false };
-    hard_limit(&limits).is_some_and(|limit| limit == value)
-}
-
-/// The hard limit on file locks in `/proc/PID/limits`.
-fn hard_limit(limits: &str) -> Option<u64> {
-    let line = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
+    lock_limit::of(pid).is_some_and(|limit| limit == value)
 }
 
 fn is_ours(value: u64) -> bool {
@@ -69,13 +54,5 @@ mod tests {
         let [one, other] = ["/a/lock", "/b/lock"].map(|path| of_job(Path::new(path)));
         assert!(is_ours(one) && is_ours(other) && one != other);
         assert!([0, 1024, u64::MAX].into_iter().all(|value| !is_ours(value)));
-    }
-
-    #[test]
-    fn the_hard_limit_is_parsed_from_proc_limits() {
-        let table = "Limit                     Soft Limit           Hard Limit           Units     \n\
-                     Max file locks            12                   34                   locks     \n";
-        assert_eq!(hard_limit(table), Some(34));
-        assert_eq!(hard_limit("Max file locks            unlimited            unlimited            locks\n"), None);
     }
 }

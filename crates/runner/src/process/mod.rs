@@ -26,7 +26,6 @@ mod shell;
 mod start;
 mod stop;
 mod survivors;
-mod table;
 pub mod task_ancestry;
 
 pub(crate) use lines::Lines;
@@ -41,6 +40,7 @@ pub use start::run_locked;
 pub use stop::Stop;
 
 use crate::secret::Masks;
+use crate::sys::{self, process_table as table};
 use lockgate_engine::spec::workflow::Shell;
 use lockgate_store::cleanup;
 use output::Output;
@@ -317,7 +317,7 @@ async fn at(moment: Option<Instant>) {
 
 /// Stops the processes left after the first one has ended; returns the pids of those that could not be stopped.
 async fn end_survivors(leader: &Leader, kill_at: Instant, group_was_asked: bool, pipes: &mut OutputPipes<'_>) -> Vec<u32> {
-    if !cfg!(target_os = "linux") {
+    if !sys::HAS_PROCESS_TABLE {
         // Without a process table only the group can be reached.
         leader.signal_group(Signal::KILL);
         return Vec::new();

@@ -2,23 +2,18 @@
 
 use super::own_children;
 use super::table::{self, Entry};
+use crate::sys;
 use rustix::process::{WaitOptions, waitpid};
 use std::io;
 
 /// Makes this process adopt all descendants that lose their parents, so that a double fork does not escape. Does nothing on
 /// systems without subreapers.
 pub fn become_subreaper() -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    Ok(())
+    sys::adopt_orphans()
 }
 
 pub(super) fn is_subreaper() -> bool {
-    #[cfg(target_os = "linux")]
-    let adopts = rustix::process::child_subreaper().is_ok_and(|setting| setting.is_some());
-    #[cfg(not(target_os = "linux"))]
-    let adopts = false;
-    adopts
+    sys::adopts_orphans()
 }
 
 /// The session of this process, which no process of a job is ever in. It is zero in a container that was entered from

@@ -8,6 +8,7 @@ use super::shell;
 use super::survivors::MARK;
 use super::table::{self, FileId};
 use super::{Job, Stop};
+use crate::sys::{self, Exit};
 use rustix::process::{Signal, kill_process_group};
 use std::borrow::Cow;
 use std::fs::File;
@@ -24,7 +25,6 @@ use tokio::net::unix::pipe;
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 /// How much a job can print before it has to wait for us, if the system lets us choose.
-#[cfg(target_os = "linux")]
 const PIPE_SIZE: usize = 256 * 1024;
 
 /// The first process of a job. Dropping it kills its group, because no caller would wait for it any more.
@@ -222,11 +222,7 @@ fn why_not_spawned(job: &Job, error: io::Error) -> StartError {
 fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     // The standard library's pipe is close-on-exec everywhere.
     let (reader, writer) = io::pipe()?;
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::pipe::fcntl_setpipe_size(&writer, PIPE_SIZE) {
-        // A smaller pipe works as well.
-        tracing::trace!(%error, "cannot enlarge the pipe");
-    }
+    sys::set_pipe_size(&writer, PIPE_SIZE);
     rustix::io::ioctl_fionbio(&reader, true)?;
     Ok((reader.into(), writer.into()))
 }
@@ -234,23 +230,9 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 /// An in-memory file as standard input: unlike a pipe it needs no writer and cannot break.
 fn input(bytes: &[u8]) -> io::Result<File> {
     use std::io::{Seek, Write};
-    let mut file = nameless_file()?;
+    let mut file = sys::nameless_file()?;
     file.write_all(bytes)?;
     file.rewind()?;
-    Ok(file)
-}
-
-#[cfg(target_os = "linux")]
-fn nameless_file() -> io::Result<File> {
-    Ok(rustix::fs::memfd_create("stdin", rustix::fs::MemfdFlags::CLOEXEC)?.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn nameless_file() -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let path = std::env::temp_dir().join(format!("lockgate-stdin-{}-{:016x}", std::process::id(), rand::random::<u64>()));
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    std::fs::remove_file(path)?;
     Ok(file)
 }
 
@@ -282,59 +264,6 @@ impl Drop for Leader {
             self.signal_group(Signal::KILL);
             // It takes a while to end, and drop cannot wait.
             self.ours.abandon();
-        }
-    }
-}
-
-/// Notices that a process has ended, without reaping it.
-#[derive(Debug)]
-enum Exit {
-    /// A descriptor that becomes readable when the process ends.
-    #[cfg(target_os = "linux")]
-    Handle(tokio::io::unix::AsyncFd<OwnedFd>),
-    /// Signals that some child has ended.
-    #[cfg(not(target_os = "linux"))]
-    Signals(tokio::signal::unix::Signal, u32),
-    Unknown,
-}
-
-impl Exit {
-    #[cfg(target_os = "linux")]
-    fn of(child: &Child) -> io::Result<Self> {
-        use rustix::process::{PidfdFlags, pidfd_open};
-        use tokio::io::unix::AsyncFd;
-        let pid = table::raw(child.id()).ok_or(io::ErrorKind::InvalidInput)?;
-        let handle = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        // SAFETY: the handle owns its descriptor and returns the same one for as long as it lives; nothing else closes it.
-        let watched = unsafe { AsyncFd::register_with_interest(handle, tokio::io::Interest::READABLE) };
-        Ok(Self::Handle(watched?))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn of(child: &Child) -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self::Signals(signal(SignalKind::child())?, child.id()))
-    }
-
-    async fn wait(&mut self) {
-        match self {
-            #[cfg(target_os = "linux")]
-            Self::Handle(handle) => {
-                if let Err(error) = handle.readable().await {
-                    // This fails only while the runtime shuts down, and then nothing would wait for the process.
-                    tracing::debug!(%error, "cannot wait for the end of a process any more");
-                }
-            }
-            #[cfg(not(target_os = "linux"))]
-            Self::Signals(signals, pid) => {
-                use rustix::process::{WaitId, WaitIdOptions, waitid};
-                let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-                let ended = |pid: u32| table::raw(pid).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)));
-                while !ended(*pid) {
-                    signals.recv().await;
-                }
-            }
-            Self::Unknown => std::future::pending().await,
         }
     }
 }

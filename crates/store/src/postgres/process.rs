@@ -3,16 +3,15 @@
 //! The identity consists of the boot id, the pid namespace, the pid and the start time, and is never reused. Only a process
 //! in the same pid namespace can check it; when in doubt, the process counts as alive.
 
+use crate::sys::process::{ProcessStat, host_identity, shows_this_process};
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, test_kill_process};
-use std::fs;
-use std::path::Path;
 
 /// The identity of this process; `None` on systems without this information.
 pub(super) fn own() -> Option<String> {
     // In a container, `/proc` may show a different pid namespace than the one that signals reach.
     let pid = getpid().as_raw_nonzero().get();
-    if fs::read_link("/proc/self").ok()? != Path::new(&pid.to_string()) {
+    if !shows_this_process(pid) {
         return None;
     }
     Some(format!("{} {pid} {}", host_identity()?, ProcessStat::at(pid)?.began))
@@ -35,32 +34,6 @@ pub(super) fn has_ended(name: &str) -> bool {
         Err(Errno::SRCH) => true,
         // The pid may have been reused; a process that cannot be inspected counts as the same one.
         Ok(()) | Err(_) => ProcessStat::at(pid).is_some_and(|look| look.began != began || look.ended),
-    }
-}
-
-/// The boot id and the pid namespace.
-fn host_identity() -> Option<String> {
-    let began = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let seen = fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(format!("{} {}", began.trim(), seen.display()))
-}
-
-struct ProcessStat {
-    /// Start time in ticks since boot.
-    began: String,
-    /// A zombie: its parent has not reaped it yet.
-    ended: bool,
-}
-
-impl ProcessStat {
-    fn at(pid: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is a name in parentheses that may contain anything.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-        let threads: u64 = fields.get(17)?.parse().ok()?;
-        // The main thread may have ended while others keep running.
-        let ended = matches!(*fields.first()?, "Z" | "X" | "x") && threads <= 1;
-        Some(Self { began: (*fields.get(19)?).to_owned(), ended })
     }
 }
 

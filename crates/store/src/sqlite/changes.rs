@@ -7,7 +7,6 @@
 //! second. It detects dead drivers in the same two ways.
 
 use super::drivers::Drivers;
-use super::file_events::{FileChanges, FileEvents, Interrupt};
 use super::file_identity::FileIdentity;
 use super::head::{Head, HeadFile, OpenHead, RecordBytes};
 use super::open::Location;
@@ -15,6 +14,7 @@ use super::reader::{Reader, run_key};
 use crate::change_feed::ChangeFeed;
 use crate::error::StoreError;
 use crate::store::Append;
+use crate::sys::file_events::{FileChanges, FileEvents, Interrupt};
 use lockgate_engine::id::{DriverId, RunId};
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -223,7 +223,7 @@ impl Changes {
 
     fn watch(&self, interrupt: &Interrupt) {
         let mut file_events = match self.location.settings.watch_files {
-            true => FileEvents::of(&self.location, self.head.path()).map_err(NotWatched::Failed),
+            true => FileEvents::of(&self.location.folder, self.head.path()).map_err(NotWatched::Failed),
             false => Err(NotWatched::Disabled),
         };
         if let Err(why) = &file_events {

@@ -9,6 +9,7 @@ use crate::cleanup;
 use crate::error::StoreError;
 use crate::held::HeldClaims;
 use crate::store::DriverInfo;
+use crate::sys::process::start_ticks;
 use lockgate_engine::id::{DriverId, IdSource};
 use lockgate_engine::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -171,11 +172,4 @@ fn now() -> Timestamp {
 
 fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The 22nd field of `/proc/self/stat`; the second is a name in parentheses that may contain anything. `None` on systems
-/// without this file.
-fn start_ticks() -> Option<u64> {
-    let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }

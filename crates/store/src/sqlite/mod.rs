@@ -22,7 +22,6 @@ mod changes;
 mod committer;
 mod drivers;
 mod errors;
-mod file_events;
 mod file_identity;
 mod head;
 mod lists;

@@ -1,6 +1,7 @@
 //! Checks of the machine: a shell, git, the process table, the clock.
 
 use super::Check;
+use crate::sys;
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::process::default_shell;
 use lockgate_runner::runtime::{Clock, SystemClock};
@@ -58,16 +59,15 @@ fn git() -> Check {
 }
 
 fn processes() -> Check {
-    if !cfg!(target_os = "linux") {
+    if !sys::HAS_PROCESS_TABLE {
         return Check::missing(
             "processes",
             "Lockgate cannot read the process table of this system",
             "after a crash, end processes that tasks left running yourself; Lockgate cannot find them here",
         );
     }
-    let me = std::process::id();
-    match std::fs::read(format!("/proc/{me}/stat")) {
-        Ok(_) => Check::ok("processes", "the process table can be read"),
+    match sys::read_process_table() {
+        Ok(()) => Check::ok("processes", "the process table can be read"),
         Err(error) => Check::failed(
             "processes",
             format!("/proc cannot be read: {error}"),

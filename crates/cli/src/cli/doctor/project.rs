@@ -2,6 +2,7 @@
 
 use super::Check;
 use crate::open;
+use crate::sys;
 use lockgate::garbage;
 use lockgate_engine::plural::counted;
 use lockgate_engine::run::Status;
@@ -47,26 +48,13 @@ fn directory(root: &Root) -> Check {
     let directory = root.state_dir().display().to_string();
     match written {
         Err(error) => Check::failed("project", format!("{directory} cannot be written: {error}"), "make it writable"),
-        Ok(_) if on_network(root) => Check::failed(
+        Ok(_) if sys::is_on_network(&root.state_dir()) => Check::failed(
             "project",
             format!("{directory} is on a network file system"),
             "locks and databases are not safe there: move the project to a local disk",
         ),
         Ok(_) => Check::ok("project", directory),
     }
-}
-
-#[cfg(target_os = "linux")]
-fn on_network(root: &Root) -> bool {
-    // The magic numbers of NFS, SMB, CIFS, SMB2, AFS, Coda and Ceph in `statfs`.
-    const NETWORK: [u32; 7] = [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x7375_7245, 0x00c3_6400];
-    // The width of the type depends on the platform; all of these fit into 32 bits.
-    rustix::fs::statfs(root.state_dir()).is_ok_and(|file_system| NETWORK.contains(&(file_system.f_type as u32)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn on_network(_: &Root) -> bool {
-    false
 }
 
 fn room(root: &Root) -> Check {

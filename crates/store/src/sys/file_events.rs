@@ -1,7 +1,6 @@
 //! inotify events for the files of a store: the head was written, files appeared or disappeared, a driver closed its lock
 //! file.
 
-use super::open::Location;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{CreateFlags, ReadFlags, WatchFlags};
@@ -13,19 +12,19 @@ use std::time::Duration;
 
 /// What has happened since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FileChanges {
+pub(crate) struct FileChanges {
     /// The head was written or replaced.
-    pub(super) head: bool,
-    pub(super) claims: bool,
+    pub(crate) head: bool,
+    pub(crate) claims: bool,
     /// A driver may have started or ended.
-    pub(super) drivers: bool,
+    pub(crate) drivers: bool,
     /// Events were lost: anything may have happened.
-    pub(super) lost: bool,
+    pub(crate) lost: bool,
 }
 
 /// An event source that another thread can interrupt.
 #[derive(Debug)]
-pub(super) struct FileEvents {
+pub(crate) struct FileEvents {
     inotify: OwnedFd,
     /// The watch on the head, if it exists.
     head: Option<i32>,
@@ -36,18 +35,13 @@ pub(super) struct FileEvents {
 
 impl FileEvents {
     /// Watches the files of a store; fails if the system has no watches left.
-    pub(super) fn of(location: &Location, head: &Path) -> Result<Self, Errno> {
+    pub(crate) fn of(folder: &Path, head: &Path) -> Result<Self, Errno> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let files =
             WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::MOVED_FROM | WatchFlags::DELETE | WatchFlags::MOVE_SELF;
-        inotify::add_watch(&inotify, &location.folder, files)?;
-        let mut file_events = Self {
-            inotify,
-            head: None,
-            drivers: None,
-            head_path: head.to_owned(),
-            drivers_folder: location.folder.join("drivers"),
-        };
+        inotify::add_watch(&inotify, folder, files)?;
+        let mut file_events =
+            Self { inotify, head: None, drivers: None, head_path: head.to_owned(), drivers_folder: folder.join("drivers") };
         file_events.watch_again()?;
         Ok(file_events)
     }
@@ -71,7 +65,7 @@ impl FileEvents {
     }
 
     /// Drains the pending events without waiting for more. Fails if a newly created file cannot be watched.
-    pub(super) fn take(&mut self) -> Result<FileChanges, Errno> {
+    pub(crate) fn take(&mut self) -> Result<FileChanges, Errno> {
         let mut file_changes = FileChanges::default();
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut files = false;
@@ -99,14 +93,14 @@ impl FileEvents {
 
 /// Interrupts a thread that waits for events.
 #[derive(Debug)]
-pub(super) struct Interrupt(OwnedFd);
+pub(crate) struct Interrupt(OwnedFd);
 
 impl Interrupt {
-    pub(super) fn new() -> Result<Self, Errno> {
+    pub(crate) fn new() -> Result<Self, Errno> {
         Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
     }
 
-    pub(super) fn set(&self) {
+    pub(crate) fn set(&self) {
         if let Err(error) = write(&self.0, &1_u64.to_ne_bytes()) {
             // A counter that cannot be raised further is already set.
             tracing::trace!(%error, "the interrupt is already pending");
@@ -114,7 +108,7 @@ impl Interrupt {
     }
 
     /// Waits for an event or the interrupt, up to `longest`; without `file_events`, for the interrupt alone.
-    pub(super) fn wait(&self, file_events: Option<&FileEvents>, longest: Option<Duration>) {
+    pub(crate) fn wait(&self, file_events: Option<&FileEvents>, longest: Option<Duration>) {
         let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
         let own = PollFd::new(&self.0, PollFlags::IN);
         let waited = match file_events {

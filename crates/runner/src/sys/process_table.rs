@@ -9,49 +9,49 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) pid: u32,
-    pub(super) parent: u32,
-    pub(super) group: u32,
-    pub(super) session: u32,
+pub(crate) struct Entry {
+    pub(crate) pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) group: u32,
+    pub(crate) session: u32,
     /// In clock ticks since boot; together with the pid it identifies a process uniquely.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// It ended but was not reaped yet. A process whose main thread ended before the others is not dead.
-    pub(super) dead: bool,
+    pub(crate) dead: bool,
 }
 
 /// The identity of a file, independent of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileId {
+pub(crate) struct FileId {
     device: u64,
     inode: u64,
 }
 
 impl FileId {
-    pub(super) fn of(metadata: &fs::Metadata) -> Self {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
-pub(super) fn entry(pid: u32) -> Option<Entry> {
+pub(crate) fn entry(pid: u32) -> Option<Entry> {
     parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
-pub(super) fn all() -> BTreeMap<u32, Entry> {
+pub(crate) fn all() -> BTreeMap<u32, Entry> {
     let Ok(names) = fs::read_dir("/proc") else { return BTreeMap::new() };
     names.flatten().filter_map(|name| entry(name.file_name().to_str()?.parse().ok()?)).map(|entry| (entry.pid, entry)).collect()
 }
 
 /// The children of this process's main thread, which include all adopted processes. `None` if the system does not report
 /// them.
-pub(super) fn children_of_first_thread() -> Option<Vec<u32>> {
+pub(crate) fn children_of_first_thread() -> Option<Vec<u32>> {
     let me = std::process::id();
     let list = fs::read_to_string(format!("/proc/{me}/task/{me}/children")).ok()?;
     Some(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
 /// Whether a process has this file open through a descriptor that holds a lock on it. Merely reading the file does not count.
-pub(super) fn holds_lock(pid: u32, file: FileId) -> bool {
+pub(crate) fn holds_lock(pid: u32, file: FileId) -> bool {
     let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     descriptors.flatten().any(|descriptor| {
         fs::metadata(descriptor.path()).is_ok_and(|metadata| FileId::of(&metadata) == file)
@@ -62,20 +62,20 @@ pub(super) fn holds_lock(pid: u32, file: FileId) -> bool {
 }
 
 /// A variable in the environment that a process was started with.
-pub(super) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
+pub(crate) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     environment
         .split(|byte| *byte == 0)
         .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec))
 }
 
-pub(super) fn has_variable(pid: u32, name: &str, value: &OsStr) -> bool {
+pub(crate) fn has_variable(pid: u32, name: &str, value: &OsStr) -> bool {
     variable(pid, name).is_some_and(|found| found == value.as_bytes())
 }
 
 /// Sends a signal to a process that has to end. One that cannot be signalled stays in the table, and is reported with the
 /// processes that could not be stopped.
-pub(super) fn try_signal(process: Entry, number: Signal) {
+pub(crate) fn try_signal(process: Entry, number: Signal) {
     match signal(process, number) {
         Ok(()) => tracing::trace!(pid = process.pid, signal = ?number, "signal sent"),
         Err(error) => tracing::debug!(pid = process.pid, signal = ?number, %error, "cannot send a signal"),
@@ -109,7 +109,7 @@ fn signal(process: Entry, signal: Signal) -> io::Result<()> {
 }
 
 /// A pid as system calls take it.
-pub(super) fn raw(pid: u32) -> Option<Pid> {
+pub(crate) fn raw(pid: u32) -> Option<Pid> {
     Pid::from_raw(pid.try_into().ok()?)
 }
 
