@@ -1,4 +1,4 @@
-//! Checks that the licences of dependencies are compatible with "MIT OR Apache-2.0".
+//! Checks that the licences of dependencies are compatible with "MIT OR Apache-2.0", and that none of them is known to cost more build time than it is worth.
 
 use crate::suite::Report;
 use crate::{cargo, docs};
@@ -22,6 +22,9 @@ const ACCEPTED: &[&str] = &[
     "Zlib",
 ];
 
+/// The beginnings of the names of packages that must not return, and why.
+const REFUSED: &[(&str, &str)] = &[("icu_", "it makes a cold build longer; see docs/design/building.md")];
+
 /// Checks every package in the lock file.
 pub(crate) fn check() -> Report {
     let started = Instant::now();
@@ -32,10 +35,16 @@ pub(crate) fn check() -> Report {
             let problems = refused.map(|(name, licence)| {
                 format!("{name} has the licence {licence:?}, which is not accepted; see xtask/src/licences.rs")
             });
+            let problems = problems.chain(packages.iter().filter_map(|(name, _)| unwanted(name)));
             (packages.len() as u64, problems.collect())
         }
     };
     docs::report("licences of dependencies", started, checks, problems)
+}
+
+fn unwanted(name: &str) -> Option<String> {
+    let (_, why) = REFUSED.iter().find(|(beginning, _)| name.starts_with(beginning))?;
+    Some(format!("{name} is a dependency, but {why}; find out what needs it with `cargo tree --invert {name}`"))
 }
 
 fn packages() -> Result<Vec<(String, String)>, String> {
@@ -111,6 +120,12 @@ mod tests {
     fn all_conjunctive_licences_must_be_accepted() {
         assert!(accepted("(MIT OR GPL-3.0) AND Unicode-3.0"));
         assert!(!accepted("(MIT OR Apache-2.0) AND GPL-3.0"));
+    }
+
+    #[test]
+    fn unwanted_dependencies_are_named_with_the_reason() {
+        assert!(unwanted("icu_segmenter").is_some_and(|problem| problem.contains("building.md")));
+        assert_eq!(unwanted("serde"), None);
     }
 
     #[test]
