@@ -13,7 +13,8 @@
 //! | `docs.rs`, `conformance.rs`, `examples.rs` | checks of documents and examples |
 //! | `fixtures/` | records stores and JSON schemas that later releases must still support |
 //! | `corpus.rs` | reads and runs files that people wrote |
-//! | `licences.rs` | licences of dependencies |
+//! | `licences.rs` | licences of dependencies, and dependencies that must not return |
+//! | `dist/` | the files of a release |
 //! | `linux_only.rs` | a test that system calls of Linux are in one module per crate |
 //! | `bench/` | benchmarks: raw SQLite, a baseline and Lockgate, interleaved |
 
@@ -22,6 +23,7 @@ mod bench;
 mod cargo;
 mod conformance;
 mod corpus;
+mod dist;
 mod docs;
 mod examples;
 mod fixtures;
@@ -56,7 +58,9 @@ usage: cargo xtask COMMAND
     --quick                  fewer rounds and shorter histories
         --baselines              only the raw and baseline programs
         --write                  write the table to docs/benchmarks.md
-    --binary FILE            measure this lockgate instead of building one";
+    --binary FILE            measure this lockgate instead of building one
+    dist                     write the files of a release to target/dist: program, Debian package, tar archive, manual pages, completions
+        --binary FILE            package this lockgate instead of building one";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -73,6 +77,7 @@ fn main() -> ExitCode {
         "mutants" => mutants::command(rest),
         "soak" => soak::command(rest),
         "bench" => bench::command(rest),
+        "dist" => dist::command(rest),
         // Internal: the programs that the benchmark compares Lockgate with, each in its own process.
         "baseline" => bench::baseline::command(rest),
         "help" | "--help" | "-h" => {

@@ -23,9 +23,23 @@ const NEEDED: &[Needed] = &[
 /// What the tests with real agent programs need in addition.
 const NEEDED_BY_AGENTS: &[Needed] = &[Needed { program: "npm", package: "npm", what_for: "to install the real agent programs" }];
 
+/// What packaging a release needs.
+const NEEDED_BY_DIST: &[Needed] = &[
+    Needed { program: "dpkg-deb", package: "dpkg", what_for: "to write the Debian package" },
+    Needed { program: "tar", package: "tar", what_for: "to write the archive" },
+    Needed { program: "gzip", package: "gzip", what_for: "to compress manual pages and the archive" },
+    Needed { program: "sha256sum", package: "coreutils", what_for: "to write checksums" },
+];
+
 /// Ensures that all programs are installed.
 pub(crate) fn ensure() -> Result<(), String> {
-    ensure_these(NEEDED)
+    ensure_these(NEEDED)?;
+    ensure_for_dist()
+}
+
+/// Ensures that a release can be packaged.
+pub(crate) fn ensure_for_dist() -> Result<(), String> {
+    ensure_these(NEEDED_BY_DIST)
 }
 
 /// Ensures that the real agent programs can be installed.

@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, Product};
 use crate::suite::{self, Report, Tally};
-use crate::{agents, conformance, docs, examples, licences, packages, postgres_suite};
+use crate::{agents, conformance, dist, docs, examples, licences, packages, postgres_suite};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     println!("== building");
     let started = Instant::now();
     let built = build(&selection, only.is_none());
-    let Built { suites, lockgate } = match built {
+    let Built { suites, programs } = match built {
         Ok(built) => built,
         Err(message) => {
             let tally = Tally { failed: 1, ..Tally::default() };
@@ -34,13 +34,14 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
     };
     println!("built in {} s", started.elapsed().as_secs());
     let mut reports = Vec::new();
-    if let Some(lockgate) = lockgate {
+    if let Some(Programs { lockgate, reference }) = programs {
         reports.push(licences::check());
         reports.push(docs::check());
         reports.push(docs::check_api_documentation());
         let agents = agents::build()?;
         reports.push(conformance::check(&[test_names(&suites)?, names(&agents)?].concat()));
         reports.push(examples::check(&lockgate));
+        reports.push(dist::check::check(&lockgate, &reference));
     }
     for product in &suites {
         reports.push(suite::run(&product.title(), program(product), budget(&product.package)));
@@ -53,20 +54,29 @@ pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {
 /// The built programs.
 struct Built {
     suites: Vec<Product>,
-    /// The `lockgate` program, if everything is tested.
-    lockgate: Option<PathBuf>,
+    /// If everything is tested.
+    programs: Option<Programs>,
+}
+
+struct Programs {
+    lockgate: PathBuf,
+    /// The example target that writes manual pages.
+    reference: PathBuf,
 }
 
 fn build(selection: &[&str], everything: bool) -> Result<Built, String> {
     let products = cargo::build(&[["test", "--no-run"].as_slice(), selection].concat())?;
     let suites = products.into_iter().filter(|product| product.test).collect();
     if !everything {
-        return Ok(Built { suites, lockgate: None });
+        return Ok(Built { suites, programs: None });
     }
     // The same selection as for the tests, so that features match and nothing is compiled twice.
-    let programs = cargo::build(&["build", "--workspace", "--bins"])?;
-    let lockgate = programs.into_iter().find(|product| product.target == "lockgate").map(|product| product.program);
-    Ok(Built { suites, lockgate: Some(lockgate.ok_or("cargo built no program `lockgate`")?) })
+    let programs = cargo::build(&["build", "--workspace", "--bins", "--example", "reference"])?;
+    let find = |name: &str| {
+        let found = programs.iter().find(|product| product.target == name).map(|product| product.program.clone());
+        found.ok_or_else(|| format!("cargo built no program `{name}`"))
+    };
+    Ok(Built { suites, programs: Some(Programs { lockgate: find("lockgate")?, reference: find("reference")? }) })
 }
 
 /// A test program, started as cargo starts it.

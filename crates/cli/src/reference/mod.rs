@@ -19,6 +19,11 @@ mod table;
 
 pub use screens::{Background, Screen, screens};
 
+/// The definition of the command line, for manual pages.
+pub fn definition() -> clap::Command {
+    crate::cli::definition()
+}
+
 /// The generated pages, each with its path in `docs/`.
 ///
 /// The arguments are the contents of `docs/reference/json.schema.json` and `docs/reference/json.examples.json`.

@@ -334,7 +334,8 @@ fn every_example_is_valid() {
     let mut seen = 0;
     for entry in std::fs::read_dir(dir).expect("the examples") {
         let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|extension| extension == "yaml") {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.ends_with(".yaml") && !name.ends_with(".test.yaml") {
             let text = std::fs::read_to_string(&path).expect("text");
             let problems: Vec<String> = validator.iter_errors(&value(&text)).map(|error| error.to_string()).collect();
             assert_eq!(problems, Vec::<String>::new(), "{}", path.display());
