@@ -121,7 +121,7 @@ async fn verified(file: &Path, aside: &Path) -> Result<(usize, usize), Error> {
     let findings = verify_all(&store).await.map_err(|error| bad(error.to_string()))?;
     if !findings.is_empty() {
         let mut listed: Vec<String> =
-            findings.iter().take(LISTED).map(|found| format!("{}: {}", found.place, found.problem)).collect();
+            findings.iter().take(LISTED).map(|found| format!("{}: {}", found.location, found.problem)).collect();
         listed.extend((findings.len() > LISTED).then(|| format!("and {} more", findings.len() - LISTED)));
         return Err(bad(format!("its contents differ from what was written\n{}", listed.join("\n"))));
     }

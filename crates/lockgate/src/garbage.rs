@@ -139,6 +139,7 @@ pub fn find(root: &Root, names: &[OsString], runs: &[(RunId, RunLiveness)], now:
                 unfinished_files(&folder, now, &mut found)?;
                 unfinished_files(&folder.join("logs"), now, &mut found)?;
             }
+            None if is_marked_removed(&folder) => removed_run(&folder, &mut found)?,
             None if is_old(&folder, now) => orphaned_run(&folder, &mut found)?,
             None => {}
         }
@@ -187,6 +188,28 @@ pub fn held_locks(root: &Root, run: &RunId) -> Vec<(PathBuf, String)> {
         (path, pid)
     })
     .collect()
+}
+
+/// The file that marks the directory of a run whose removal was requested. Nothing in the directory is needed once the run is no longer in the database.
+const REMOVED: &str = "removed";
+
+/// Marks a run's directory, if it exists, before the run is removed from the database.
+pub(crate) fn mark_removed(folder: &Path) -> io::Result<()> {
+    match File::create(folder.join(REMOVED)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        marked => marked.map(drop),
+    }
+}
+
+fn is_marked_removed(folder: &Path) -> bool {
+    is_file(&folder.join(REMOVED))
+}
+
+fn removed_run(folder: &Path, found: &mut GarbageScan) -> io::Result<()> {
+    if entries(&folder.join("locks"))?.iter().all(|path| !is_file(path) || is_free(path)) {
+        found.add(GarbageKind::OrphanedRun, folder.to_owned(), Removal::Tree);
+    }
+    Ok(())
 }
 
 fn orphaned_run(folder: &Path, found: &mut GarbageScan) -> io::Result<()> {
@@ -266,7 +289,8 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn size_of(path: &Path) -> u64 {
+/// The size of a file, or of everything in a directory.
+pub(crate) fn size_of(path: &Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else { return 0 };
     if !metadata.is_dir() {
         return metadata.len();
@@ -307,7 +331,10 @@ impl GarbageItem {
     /// Whether the item is counted. The parts of a run's directory count as one.
     pub fn counts(&self) -> bool {
         match self.kind {
-            GarbageKind::OrphanedRun => self.path.file_name().is_some_and(|name| name == "logs"),
+            GarbageKind::OrphanedRun => {
+                let is_whole = self.path.parent().is_some_and(|parent| parent.ends_with("runs")) && self.removal == Removal::Tree;
+                is_whole || self.path.file_name().is_some_and(|name| name == "logs")
+            }
             GarbageKind::StaleDriver | GarbageKind::StaleLock | GarbageKind::Unfinished | GarbageKind::UnusedWorktree => true,
         }
     }

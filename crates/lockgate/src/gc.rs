@@ -5,9 +5,11 @@ use crate::code::Code;
 use crate::error::Error;
 use crate::garbage::{self, GarbageKind, GarbageScan, RunLiveness};
 use crate::project::Project;
+use crate::removal::RemovedRunView;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Caller;
 use lockgate_runner::commit::forget_runs;
+use lockgate_runner::driver::Halt;
 use lockgate_store::Unreferenced;
 use serde::Serialize;
 use std::io;
@@ -20,6 +22,8 @@ const RUNS: usize = 1000;
 /// What was removed, or would be removed.
 #[derive(Debug)]
 pub struct Collected {
+    /// Finished runs that the settings no longer keep.
+    pub runs: Vec<RemovedRunView>,
     /// Files in the project's directory.
     pub found: GarbageScan,
     /// Stored values that no run refers to.
@@ -32,6 +36,7 @@ pub struct Collected {
 #[derive(Clone, Debug, Serialize)]
 pub struct CollectedView {
     pub dry_run: bool,
+    pub runs: Vec<RemovedRunView>,
     pub garbage: Vec<GarbageItemView>,
     pub values: ValuesView,
     pub bytes: u64,
@@ -60,12 +65,21 @@ impl CollectedView {
         let garbage = found.garbage.iter();
         Self {
             dry_run,
+            runs: collected.runs.clone(),
             garbage: garbage.map(|left| GarbageItemView { kind: left.kind, path: path(&left.path), bytes: left.bytes }).collect(),
             values: ValuesView { count, bytes },
-            bytes: bytes + found.garbage.iter().map(|left| left.bytes).sum::<u64>(),
+            bytes: collected.bytes(),
             kept: found.kept.iter().chain(&found.worktrees).map(|kept| path(kept)).collect(),
             errors: collected.errors.clone(),
         }
+    }
+}
+
+impl Collected {
+    /// How many bytes of files and stored values there are in all.
+    pub fn bytes(&self) -> u64 {
+        let files = self.found.garbage.iter().map(|item| item.bytes).sum::<u64>();
+        self.values.bytes + files + self.runs.iter().map(|run| run.file_bytes).sum::<u64>()
     }
 }
 
@@ -73,13 +87,19 @@ impl Project {
     /// Finds what could be removed, without removing it.
     pub async fn find_leftovers(&self) -> Result<Collected, Error> {
         let (_, found, errors) = self.look_through().await?;
-        Ok(Collected { found, values: self.store().unreferenced_values().await?, errors })
+        let mut runs = Vec::new();
+        for run in self.retention_pass().plan().await? {
+            runs.push(self.plan_removal(run.as_str()).await?);
+        }
+        Ok(Collected { runs, found, values: self.store().unreferenced_values().await?, errors })
     }
 
-    /// Removes everything that no run needs.
+    /// Removes finished runs that the settings no longer keep, and everything that no run needs.
     pub async fn collect_garbage(&self, caller: &Caller) -> Result<Collected, Error> {
         self.must_be_outside_tasks(caller, "remove what no run needs").await?;
+        let (runs, not_removed) = self.retention_pass().apply(&Halt::default()).await?;
         let (standings, found, mut errors) = self.look_through().await?;
+        errors.extend(not_removed);
         let values = self.store().remove_unreferenced_values().await?;
         for leftover in &found.garbage {
             if let Err(error) = leftover.remove(&self.root) {
@@ -91,7 +111,7 @@ impl Project {
             // Outside a git repository there are no snapshots.
             tracing::debug!(%error, "snapshots of tasks are not removed");
         }
-        Ok(Collected { found, values, errors })
+        Ok(Collected { runs, found, values, errors })
     }
 
     async fn look_through(&self) -> Result<(Vec<(RunId, RunLiveness)>, GarbageScan, Vec<String>), Error> {

@@ -64,6 +64,7 @@
 //! | [`pipeline`], [`plan_summaries`], [`handover`] | pipelines, plans and checkpoints of agents |
 //! | [`definition`] | detecting workflow files that changed after a run started |
 //! | [`dry_run`], [`cases`] | dry runs and workflow tests |
+//! | [`removal`], [`retention`] | removing finished runs, on request and after the time that the settings keep them |
 //! | [`worktrees`], [`garbage`], [`gc`] | worktrees, and removing files that are no longer needed |
 //! | [`backup`], [`verify`] | backups and integrity checks of the database |
 //! | [`script_worker`] | processes that evaluate scripts |
@@ -102,7 +103,9 @@ pub mod pipeline;
 pub mod plan_summaries;
 pub mod preset_answers;
 pub mod project;
+pub mod removal;
 pub mod resume;
+pub mod retention;
 pub mod run_status;
 pub mod sanitize;
 pub mod script_worker;

@@ -6,11 +6,12 @@ use crate::project::Project;
 use crate::select;
 use crate::view::{HoldView, RunStatus};
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::Status;
 use lockgate_engine::run::event::RunKind;
-use lockgate_engine::run::index::OpenEnum;
+use lockgate_engine::run::index::{NamedVariants as _, OpenEnum};
 use lockgate_engine::time::Timestamp;
 use lockgate_runner::load::load;
-use lockgate_store::{Cursor, HoldFilter, ListedHold, ListedRun, Page};
+use lockgate_store::{Cursor, HoldFilter, ListedHold, ListedRun, Page, RunFilter};
 use serde::Serialize;
 
 /// A page of a list.
@@ -81,14 +82,42 @@ impl HoldLine {
     }
 }
 
+/// Whether a stored status can be displayed as one of these.
+fn is_among(status: Status, statuses: &[RunStatus]) -> bool {
+    !statuses.is_empty() && [true, false].into_iter().any(|driven| statuses.contains(&RunStatus::of(status, driven)))
+}
+
 impl Project {
     /// Lists runs, newest first: at most `limit`, after the run that ended the previous page.
     pub async fn runs(&self, limit: usize, after: Option<&str>) -> Result<Part<RunLine>, Error> {
-        let after = match after {
+        self.runs_with_status(&[], limit, after).await
+    }
+
+    /// The same for runs with one of these displayed statuses; with any status if none is given.
+    pub async fn runs_with_status(
+        &self,
+        statuses: &[RunStatus],
+        limit: usize,
+        after: Option<&str>,
+    ) -> Result<Part<RunLine>, Error> {
+        let mut after = match after {
             Some(run) => Some(select::run_or_ended(self.store(), run).await?.cursor),
             None => None,
         };
-        let listed = self.store().runs(page(limit, after)).await?;
+        let filter = RunFilter::with_status(Status::ALL.iter().copied().filter(|status| is_among(*status, statuses)));
+        let mut listed: Vec<ListedRun> = Vec::new();
+        // The store does not tell running from interrupted ones, so a page of it may hold fewer runs than are wanted.
+        while listed.len() <= limit {
+            let read = self.store().list_runs(filter.clone(), page(limit, after)).await?;
+            let is_last = read.len() <= limit;
+            after = read.last().map(|last| last.cursor);
+            let is_wanted =
+                |run: &ListedRun| statuses.is_empty() || statuses.contains(&RunStatus::of_row(&run.row.status, run.driven));
+            listed.extend(read.into_iter().filter(is_wanted));
+            if is_last {
+                break;
+            }
+        }
         Ok(Part::cut(listed, limit, RunLine::of))
     }
 

@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::error::Error;
 use crate::preset_answers::{calls_agents, nearest};
+use crate::removal::{FINISHED, must_be_finished};
 use crate::sanitize;
 use lockgate_engine::id::{GateId, HoldId, PhaseId, StepKey, TaskId, TaskKey};
 use lockgate_engine::run::Run;
@@ -27,6 +28,33 @@ pub async fn run(store: &dyn Store, named: &str) -> Result<ListedRun, Error> {
 /// Finds the run to read or continue. If every matching run has ended, that is the newest of them.
 pub async fn run_or_ended(store: &dyn Store, named: &str) -> Result<ListedRun, Error> {
     find_run(store, named, Ended::NewestToo).await
+}
+
+/// Finds the run to remove. A name other than an id selects the newest run that has ended for good; a run that may still continue is refused.
+pub async fn finished_run(store: &dyn Store, named: &str) -> Result<ListedRun, Error> {
+    let finished = RunFilter::with_status(FINISHED);
+    let by_id = store.find_runs(&named.to_ascii_lowercase()).await?;
+    let by_name = match named {
+        NEWEST => newest_of(store, finished).await?,
+        named if by_id.iter().any(|found| found.row.run.as_str().eq_ignore_ascii_case(named)) => None,
+        named => {
+            let about = RunFilter { feature: Some(named.to_owned()), ..finished.clone() };
+            match newest_of(store, about).await? {
+                Some(found) => Some(found),
+                None => newest_of(store, RunFilter { workflow: Some(named.to_owned()), ..finished }).await?,
+            }
+        }
+    };
+    let found = match by_name {
+        Some(found) => found,
+        None => run_or_ended(store, named).await?,
+    };
+    must_be_finished(&found.row.run, &found.row.status)?;
+    Ok(found)
+}
+
+async fn newest_of(store: &dyn Store, filter: RunFilter) -> Result<Option<ListedRun>, Error> {
+    Ok(store.list_runs(filter, Page::first(1)).await?.into_iter().next())
 }
 
 /// Whether a name other than an id can select a run that has ended.
@@ -81,7 +109,7 @@ async fn newest(store: &dyn Store, filter: RunFilter) -> Result<Option<ListedRun
     if let Some(found) = unfinished.into_iter().next() {
         return Ok(Some(found));
     }
-    Ok(store.list_runs(filter, Page::first(1)).await?.into_iter().next())
+    newest_of(store, filter).await
 }
 
 fn unfinished_or(found: ListedRun, ended: Ended, all_ended: impl FnOnce() -> String) -> Result<ListedRun, Error> {

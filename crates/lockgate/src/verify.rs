@@ -21,7 +21,7 @@ pub struct Verdict<'f> {
 #[derive(Clone, Debug, Serialize)]
 pub struct FindingView<'f> {
     pub run: Option<&'f RunId>,
-    pub place: &'f str,
+    pub location: &'f str,
     pub problem: &'f str,
 }
 
@@ -29,7 +29,7 @@ impl<'f> Verdict<'f> {
     /// Creates the view of a verification of one run, or of all.
     pub fn of(run: Option<&'f RunId>, findings: &'f [Finding]) -> Self {
         let view =
-            |finding: &'f Finding| FindingView { run: finding.run.as_ref(), place: &finding.place, problem: &finding.problem };
+            |finding: &'f Finding| FindingView { run: finding.run.as_ref(), location: &finding.location, problem: &finding.problem };
         Self { run, intact: findings.is_empty(), findings: findings.iter().map(view).collect() }
     }
 }

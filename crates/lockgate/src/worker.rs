@@ -6,6 +6,7 @@
 
 use crate::error::Error;
 use crate::project::Project;
+use crate::retention::RetentionPass;
 use crate::view::WorktreeView;
 use crate::{plan_summaries, worktrees};
 use lockgate_engine::id::RunId;
@@ -22,6 +23,7 @@ use lockgate_store::StoreError;
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// An event of a run that a worker drives.
@@ -156,6 +158,7 @@ pub struct Runs {
     fleet: Fleet,
     writing: Writing,
     runtime: Runtime,
+    retention: RetentionPass,
 }
 
 impl Runs {
@@ -163,12 +166,20 @@ impl Runs {
     pub fn new(project: &Project, observer: Arc<dyn Observer>) -> Self {
         let writing = Writing::default();
         let shared = Shared { root: project.root.clone(), runtime: project.runtime.clone(), writing: writing.clone(), observer };
-        Self { fleet: Fleet::new(project.runtime.clone(), Box::new(shared)), writing, runtime: project.runtime.clone() }
+        let (fleet, runtime) = (Fleet::new(project.runtime.clone(), Box::new(shared)), project.runtime.clone());
+        Self { fleet, writing, runtime, retention: project.retention_pass() }
     }
 
-    /// Drives all runs that can continue, until there have been none for a while or `halt` is triggered.
+    /// Drives all runs that can continue, until there have been none for a while or `halt` is triggered. Meanwhile, finished runs that the settings no
+    /// longer keep are removed, at least once.
     pub async fn drive(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), Error> {
-        let driven = self.fleet.drive(until, halt).await;
+        let ended = Arc::new(Notify::new());
+        let drive = async {
+            let driven = self.fleet.drive(until, halt).await;
+            ended.notify_one();
+            driven
+        };
+        let (driven, ()) = tokio::join!(drive, self.retention.apply_until(&ended, halt));
         let writing = std::mem::take(&mut *self.writing.lock().unwrap_or_else(PoisonError::into_inner));
         for written in writing {
             if let Err(error) = written.await {

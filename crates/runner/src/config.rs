@@ -2,6 +2,7 @@
 
 mod agents;
 mod database;
+mod effective;
 mod error;
 mod limits;
 mod logins;
@@ -9,15 +10,18 @@ mod notify;
 mod people;
 mod pipelines;
 mod policy;
+mod retention;
 #[cfg(test)]
 mod tests;
 
 pub use database::{DATABASE_VARIABLE, DatabaseUrl};
+pub use effective::{EffectiveSetting, SettingSource, effective_settings};
 pub use error::ConfigError;
 pub use limits::{Background, Limits, MAX_CONCURRENT_RUNS, Script};
 pub use notify::{Notifications, Notify, NotifyCommand};
 pub use people::People;
 pub use pipelines::Pipelines;
+pub use retention::Retention;
 
 use lockgate_engine::spec::document::{self, Entry, Value};
 use lockgate_engine::spec::problem::Problem;
@@ -32,6 +36,24 @@ const MAX_BYTES: u64 = 1_000_000;
 
 const MAX_PARALLEL: u32 = 100_000;
 
+/// The keys of the settings.
+const KEYS: [&str; 14] = [
+    "people",
+    "max_parallel",
+    "script",
+    "limits",
+    "background",
+    "retention",
+    "notify",
+    "agents",
+    "logins",
+    "policy",
+    "database",
+    "pipelines",
+    "shell",
+    "commit",
+];
+
 /// The settings of a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
@@ -44,6 +66,8 @@ pub struct Config {
     /// Storage limits.
     pub limits: Limits,
     pub background: Background,
+    /// How long finished runs are kept.
+    pub retention: Retention,
     pub notify: Notifications,
     /// Agents by name, which a workflow may override.
     pub agents: BTreeMap<String, AgentSetting>,
@@ -64,13 +88,9 @@ pub struct Config {
 impl Config {
     /// Reads the settings; a missing file gives the defaults.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match read_text(path) {
-            Ok(Some(text)) => Self::parse(&text, path),
-            Ok(None) => Ok(Self::default()),
-            Err(error) => {
-                let (message, help) = (format!("the settings cannot be read: {error}"), error.help().to_owned());
-                Err(ConfigError { path: path.to_path_buf(), message, line: None, column: None, help: Some(help) })
-            }
+        match read_file(path)? {
+            Some(text) => Self::parse(&text, path),
+            None => Ok(Self::default()),
         }
     }
 
@@ -92,22 +112,7 @@ impl Config {
             return Ok(config);
         }
         let example = "people: { require_terminal: false }";
-        let known = [
-            "people",
-            "max_parallel",
-            "script",
-            "limits",
-            "background",
-            "notify",
-            "agents",
-            "logins",
-            "policy",
-            "database",
-            "pipelines",
-            "shell",
-            "commit",
-        ];
-        for setting in root.fields("the settings", example, &known)? {
+        for setting in root.fields("the settings", example, &KEYS)? {
             let value = &setting.value;
             match setting.key.as_str() {
                 "people" => config.people.set(value)?,
@@ -115,6 +120,7 @@ impl Config {
                 "script" => config.script.set(value)?,
                 "limits" => config.limits.set(value)?,
                 "background" => config.background.set(value)?,
+                "retention" => config.retention.set(value)?,
                 "notify" => config.notify = Notifications::of(value)?,
                 "agents" => config.agents = agents::read(value)?,
                 "logins" => config.logins = logins::read(value)?,
@@ -148,6 +154,14 @@ fn commit(value: &Value<'_>) -> Result<Commit, Problem> {
         }
     }
     Ok(commit)
+}
+
+/// The text of the settings; `None` if there is no file.
+fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
+    read_text(path).map_err(|error| {
+        let (message, help) = (format!("the settings cannot be read: {error}"), error.help().to_owned());
+        ConfigError { path: path.to_path_buf(), message, line: None, column: None, help: Some(help) }
+    })
 }
 
 #[derive(Debug, thiserror::Error)]

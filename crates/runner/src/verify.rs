@@ -71,7 +71,7 @@ impl Expected {
 /// Replays a run from its first commit and compares the stored derived data with the result.
 async fn rederive(store: &dyn Store, stored: &StoredRun) -> Result<Vec<Finding>, StoreError> {
     let run = &stored.row.run;
-    let finding = |place: &str, problem: String| Finding { run: Some(run.clone()), place: place.to_owned(), problem };
+    let finding = |place: &str, problem: String| Finding { run: Some(run.clone()), location: place.to_owned(), problem };
     let mut findings = Vec::new();
     let mut expected = Expected::default();
     let mut state: Option<Run> = None;

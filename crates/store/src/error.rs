@@ -2,6 +2,8 @@
 
 use crate::store::{DriverInfo, Missing};
 use lockgate_engine::id::RunId;
+use lockgate_engine::run::Status;
+use lockgate_engine::run::index::OpenEnum;
 use std::path::PathBuf;
 
 /// Why a store operation failed. Unless it is [`StoreError::OutcomeUnknown`], nothing was recorded.
@@ -72,6 +74,20 @@ pub enum AppendError {
 pub enum ClaimError {
     #[error("the run is driven by {0}")]
     DrivenBy(DriverInfo),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a run was not removed. Nothing was removed then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemoveError {
+    /// Another process has claimed the run.
+    #[error("another process has taken the run over")]
+    Fenced,
+    /// The run has a status that it must not have.
+    #[error("the run is {0}")]
+    Status(OpenEnum<Status>),
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -32,13 +32,14 @@ pub mod sqlite;
 pub mod store;
 pub mod verify;
 
-pub use error::{AppendError, ClaimError, StoreError};
+pub use error::{AppendError, ClaimError, RemoveError, StoreError};
 pub use lease::Lease;
 pub use memory::{Fault, MemoryStore};
 pub use postgres::PostgresStore;
 pub use sqlite::{Settings, SqliteStore};
 pub use store::{
     Append, Cursor, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Missing, Orphan,
-    OutboxEntry, OutboxFilter, Page, RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    OutboxEntry, OutboxFilter, Page, RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue,
+    Unreferenced,
 };
 pub use verify::{Finding, verify_run, verify_store};

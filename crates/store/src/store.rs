@@ -1,6 +1,6 @@
 //! The store trait that every backend implements, and its data types.
 
-use crate::error::{AppendError, ClaimError, StoreError};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::lease::Lease;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
@@ -249,6 +249,26 @@ pub struct Unreferenced {
     pub bytes: u64,
 }
 
+/// A run to be removed with everything that is stored of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRemoval {
+    /// The run.
+    pub run: RunId,
+    /// The epoch of this process's claim on it. The claim ends with the run.
+    pub epoch: u64,
+    /// The statuses that the run may have when it is removed.
+    pub statuses: Vec<Status>,
+}
+
+/// What was removed with a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedRows {
+    /// How many rows, of all tables except the stored values.
+    pub rows: u64,
+    /// The stored values that no other run refers to.
+    pub values: Unreferenced,
+}
+
 /// A stored item that belongs to nothing, or a reference to a missing item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Orphan {
@@ -448,6 +468,10 @@ pub trait Store: Send + Sync {
 
     /// Removes the values that no run refers to, in one transaction, and returns what was removed.
     fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>>;
+
+    /// Removes a run that this process has claimed, with its history, its rows in every list, and the values that no other run refers to; all of it
+    /// or nothing. A run with a status that is not among those given is left alone, and so is one that another process has claimed since.
+    fn remove_run(&self, removal: RunRemoval) -> Future<'_, Result<RemovedRows, RemoveError>>;
 
     /// Writes a consistent copy of all runs into a new database file without blocking other processes; fails if the file
     /// exists. The copy is a [`crate::SqliteStore`] database, whatever the backend.

@@ -20,13 +20,13 @@ pub struct Finding {
     /// The run it belongs to, if known.
     pub run: Option<RunId>,
     /// For example `commit 7` or `value 4f…`.
-    pub place: String,
+    pub location: String,
     pub problem: String,
 }
 
 impl Finding {
-    pub(crate) fn new(run: Option<&RunId>, place: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { run: run.cloned(), place: place.into(), problem: problem.into() }
+    pub(crate) fn new(run: Option<&RunId>, location: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { run: run.cloned(), location: location.into(), problem: problem.into() }
     }
 }
 

@@ -3,6 +3,11 @@
 use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::print::{self, FAINT, STRONG, styled};
+use lockgate::sanitize;
+use lockgate_runner::config::{DATABASE_VARIABLE, EffectiveSetting, SettingSource, effective_settings};
+use serde::Serialize;
+use serde_json::Value;
 use std::path::Path;
 
 /// Show the settings and where they come from
@@ -24,9 +29,68 @@ enum Command {
     },
 }
 
+/// A setting, as JSON.
+#[derive(Serialize)]
+struct SettingView<'s> {
+    key: &'static str,
+    value: &'s Value,
+    source: &'static str,
+    path: Option<String>,
+    line: Option<usize>,
+    variable: Option<&'static str>,
+}
+
 pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, CommandError> {
     let Command::Show { json } = arguments.command;
-    let (_root, _config) = crate::open::settings(root)?;
-    let _ = json;
+    let root = crate::open::place(root)?;
+    let file = root.config_file();
+    let database = std::env::var(DATABASE_VARIABLE).ok();
+    let settings = effective_settings(&file, database.as_deref())?;
+    let path = file.strip_prefix(root.dir()).unwrap_or(&file).to_string_lossy().into_owned();
+    if json {
+        print::json(&settings.iter().map(|setting| view(setting, &path)).collect::<Vec<_>>());
+    } else {
+        print::data(&table(&settings, &path));
+    }
     Ok(Exit::Done)
+}
+
+fn view<'s>(setting: &'s EffectiveSetting, path: &str) -> SettingView<'s> {
+    let (source, path, line, variable) = match setting.source {
+        SettingSource::Default => ("default", None, None, None),
+        SettingSource::File { line } => ("file", Some(path.to_owned()), Some(line), None),
+        SettingSource::Environment(variable) => ("environment", None, None, Some(variable)),
+    };
+    SettingView { key: setting.key, value: &setting.value, source, path, line, variable }
+}
+
+fn table(settings: &[EffectiveSetting], path: &str) -> String {
+    let rows: Vec<[String; 3]> =
+        settings.iter().map(|setting| [setting.key.to_owned(), value_text(&setting.value), source(setting, path)]).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    // A long value must not push all sources off the screen.
+    let (keys, values) = (width(0), width(1).min(40));
+    let line = |[key, value, source]: &[String; 3]| {
+        let (key, source) = (styled(STRONG, format_args!("{key:<keys$}")), styled(FAINT, source));
+        format!("{key}  {value:<values$}  {source}\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+fn value_text(value: &Value) -> String {
+    let text = match value {
+        Value::Null => "not set".to_owned(),
+        Value::Object(fields) if fields.is_empty() => "not set".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    sanitize::line(&text).into_owned()
+}
+
+fn source(setting: &EffectiveSetting, path: &str) -> String {
+    match setting.source {
+        SettingSource::Default => "default".to_owned(),
+        SettingSource::File { line } => sanitize::line(&format!("{path}:{line}")).into_owned(),
+        SettingSource::Environment(variable) => format!("environment {variable}"),
+    }
 }

@@ -106,7 +106,6 @@ impl Command {
             Self::Init(_)
             | Self::Status(_)
             | Self::Summary(_)
-            | Self::Runs(_)
             | Self::Agent(_)
             | Self::Why(_)
             | Self::Log(_)
@@ -132,6 +131,7 @@ impl Command {
             Self::Pipeline(arguments) => arguments.authority(),
             Self::Skip(arguments) => arguments.authority(),
             Self::Cancel(arguments) => arguments.authority(),
+            Self::Runs(arguments) => arguments.authority(),
             Self::Worktrees(arguments) => arguments.authority(),
             Self::Db(arguments) => arguments.authority(),
         }

@@ -50,9 +50,9 @@ pub(crate) fn text(view: &PipelineView, now: Timestamp) -> String {
 fn workstream_text(view: &WorkstreamView, now: Timestamp) -> String {
     let status = styled(view.status.style(), format_args!("{:<11}", view.status.words()));
     let name = if view.name.is_empty() { view.id.clone() } else { format!("{}: {}", view.id, view.name) };
-    let time = match (view.began, view.ended, view.status) {
-        (Some(began), Some(ended), _) => format!("  {}", human_time::duration(ended.since(began))),
-        (Some(began), None, WorkstreamStatus::InProgress) => format!("  for {}", human_time::duration(now.since(began))),
+    let time = match (view.started_at, view.ended_at, view.status) {
+        (Some(started), Some(ended), _) => format!("  {}", human_time::duration(ended.since(started))),
+        (Some(started), None, WorkstreamStatus::InProgress) => format!("  for {}", human_time::duration(now.since(started))),
         (Some(_), None, _) | (None, _, _) => String::new(),
     };
     let mut text = format!("    {status} {}{}\n", sanitize::line(&name), styled(FAINT, time));

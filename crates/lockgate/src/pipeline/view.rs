@@ -50,9 +50,9 @@ pub struct WorkstreamView {
     pub name: String,
     pub status: WorkstreamStatus,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub began: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Timestamp>,
+    pub ended_at: Option<Timestamp>,
     pub gates: Vec<GateView>,
     pub artifacts: Vec<String>,
 }
@@ -215,8 +215,8 @@ impl Look<'_> {
             WorkstreamView {
                 name: self.pipeline.workstream(&id).map(|workstream| workstream.name.clone()).unwrap_or_default(),
                 status: self.status(&id),
-                began: worked.map(|worked| worked.began),
-                ended: worked.and_then(|worked| worked.ended),
+                started_at: worked.map(|worked| worked.began),
+                ended_at: worked.and_then(|worked| worked.ended),
                 gates: self.gates(phase, said, Some(&id)),
                 artifacts: artifacts.map(|(_, paths)| paths.clone()).unwrap_or_default(),
                 id,

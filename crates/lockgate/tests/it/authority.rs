@@ -63,9 +63,11 @@ async fn refused_decisions_about_a_run_are_recorded_in_it() {
         project.change_step(&run, &step, &StepChange::Retry, inside_a_task()).await.unwrap_err().code(),
         project.change_step(&run, &step, &StepChange::Skip("no".into()), inside_a_task()).await.unwrap_err().code(),
         project.change_agent(&run, "claude", inside_a_task()).await.unwrap_err().code(),
+        project.remove_run(&run, &inside_a_task()).await.unwrap_err().code(),
     ];
-    assert_eq!(codes, [Code::InsideTask; 4]);
-    assert_eq!(refused(&project, &run).await, ["cancel a run", "retry a task", "skip a task", "choose another agent"]);
+    assert_eq!(codes, [Code::InsideTask; 5]);
+    let attempts = ["cancel a run", "retry a task", "skip a task", "choose another agent", "remove a run"];
+    assert_eq!(refused(&project, &run).await, attempts);
 }
 
 #[tokio::test]

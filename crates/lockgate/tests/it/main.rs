@@ -5,3 +5,4 @@ mod lists_and_histories;
 mod many_runs;
 mod ownership;
 mod pipelines_resume;
+mod removal;

@@ -21,6 +21,11 @@ impl DatabaseUrl {
         })
     }
 
+    /// The address as it can be shown.
+    pub fn without_password(&self) -> String {
+        super::effective::without_password(&self.0)
+    }
+
     /// The address itself, for connecting.
     pub fn reveal(&self) -> &str {
         &self.0

@@ -88,7 +88,7 @@ fn an_unknown_setting_is_an_error_with_a_position_and_a_suggestion() {
     let error = parse("zebra: 1\n").unwrap_err();
     assert_eq!(
         error.help.as_deref(),
-        Some("available: `people`, `max_parallel`, `script`, `limits`, `background`, `notify`, `agents`, `logins` and 5 more")
+        Some("available: `people`, `max_parallel`, `script`, `limits`, `background`, `retention`, `notify`, `agents` and 6 more")
     );
 }
 
@@ -221,4 +221,15 @@ fn a_missing_file_gives_the_defaults_and_an_unreadable_one_is_reported() {
     let error = Config::read(dir.path()).unwrap_err();
     assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a directory", None));
     assert!(error.help.is_some());
+}
+
+#[test]
+fn retention_is_parsed_and_keep_needs_an_age() {
+    let config = parse("retention: { finished: 30d, keep: 100 }\n").unwrap();
+    assert_eq!(config.retention, Retention { finished: Some(Duration::from_secs(30 * 86_400)), keep: 100 });
+    assert_eq!(Config::default().retention.finished, None, "by default everything is kept");
+    let error = parse("retention:\n  keep: 5\n").unwrap_err();
+    assert!(error.message.contains("no effect without `finished`"), "{error}");
+    assert!(parse("retention: { finished: 30 }\n").is_err(), "a bare number has no unit");
+    assert!(parse("retention: { finished: 0s }\n").is_err(), "a run is never removed as soon as it ends");
 }

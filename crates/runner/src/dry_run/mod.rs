@@ -235,7 +235,7 @@ fn otherwise<T: AsRef<str>>(hold: &str, labels: &[T]) -> String {
 fn nobody() -> Caller {
     let actor = Actor {
         credential: Credential::Person,
-        name: "rehearsal".into(),
+        name: "dry-run".into(),
         channel: Channel::Command,
         terminal: false,
         inside_task: None,

@@ -4,11 +4,13 @@ mod lists;
 mod maintenance;
 mod outbox;
 mod ownership;
+mod removal;
 
 pub use lists::*;
 pub use maintenance::*;
 pub use outbox::*;
 pub use ownership::*;
+pub use removal::*;
 
 use crate::error::{AppendError, ClaimError, StoreError};
 use crate::store::{Append, ListedHold, ListedRun, MaterializedState, OutboxFilter, Page, Store};
@@ -170,6 +172,11 @@ macro_rules! conformance_tests {
             an_append_dropped_before_it_started_does_nothing
             only_unreferenced_values_are_removed
             a_backup_holds_all_runs_and_overwrites_nothing
+            a_removed_run_leaves_nothing_behind
+            only_a_claimed_run_with_an_allowed_status_is_removed
+            a_removed_run_takes_no_commits_and_its_id_can_be_used_again
+            a_removal_is_a_change
+            concurrent_appends_and_removals_leave_whole_runs
         }
     };
     ($backend:expr; $($claim:ident)*) => {

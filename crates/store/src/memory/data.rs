@@ -1,10 +1,10 @@
 //! The data of the in-memory store and its queries.
 
-use crate::error::{AppendError, ClaimError, StoreError};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::held::{HeldClaims, Reservation};
 use crate::store::{
     Append, Cursor, Delivery, DriverInfo, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Orphan, OutboxEntry,
-    OutboxFilter, Page, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    OutboxFilter, Page, RemovedRows, RunRemoval, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
@@ -19,14 +19,17 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Data {
     runs: Vec<Run>,
+    /// Where in the list each run is.
     places: BTreeMap<RunId, usize>,
     pub(super) values: BTreeMap<Digest, Vec<u8>>,
     pub(super) live: BTreeMap<DriverId, DriverInfo>,
     pub(super) drivers_made: u32,
+    runs_made: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Run {
+    number: usize,
     row: RunRow,
     driver: Option<DriverId>,
     epoch: u64,
@@ -53,13 +56,15 @@ impl Queued {
     }
 }
 
-/// Runs are numbered from 1, as in a database.
-fn run_key(place: usize) -> i64 {
-    i64::try_from(place + 1).expect("fewer runs than that fit into memory")
-}
+impl Run {
+    /// Runs are numbered from 1, as in a database.
+    fn key(&self) -> i64 {
+        i64::try_from(self.number).expect("fewer runs than that fit into memory")
+    }
 
-fn key_within(place: usize, number: usize) -> i64 {
-    run_key(place) << 32 | i64::try_from(number).expect("fewer rows than that fit into memory")
+    fn key_within(&self, number: usize) -> i64 {
+        self.key() << 32 | i64::try_from(number).expect("fewer rows than that fit into memory")
+    }
 }
 
 impl Data {
@@ -91,7 +96,9 @@ impl Data {
                 let row = index.run.clone().expect("an append that creates a run has its row");
                 reservation = claim.as_ref().and_then(|_| held.reserve(&run));
                 self.places.insert(run, self.runs.len());
+                self.runs_made += 1;
                 self.runs.push(Run {
+                    number: self.runs_made,
                     row,
                     driver: None,
                     epoch: 0,
@@ -194,22 +201,22 @@ impl Data {
     }
 
     pub(super) fn list_runs(&self, page: Page, wanted: impl Fn(&RunRow) -> bool) -> Vec<ListedRun> {
-        let listed = self.runs.iter().enumerate().rev().map(|(place, known)| ListedRun {
+        let listed = self.runs.iter().rev().map(|known| ListedRun {
             row: known.row.clone(),
             driven: known.driver.as_ref().is_some_and(|driver| self.live.contains_key(driver)),
-            cursor: Cursor { since: 0, key: run_key(place) },
+            cursor: Cursor { since: 0, key: known.key() },
         });
         let before = page.after.map_or(i64::MAX, |cursor| cursor.key);
         listed.filter(|run| run.cursor.key < before && wanted(&run.row)).take(page.limit).collect()
     }
 
     fn all_holds(&self) -> impl Iterator<Item = ListedHold> {
-        self.runs.iter().enumerate().flat_map(|(place, known)| {
+        self.runs.iter().flat_map(|known| {
             known.holds.iter().enumerate().map(move |(number, row)| ListedHold {
                 row: row.clone(),
                 workflow: known.row.workflow.clone(),
                 feature: known.row.feature.clone(),
-                cursor: Cursor { since: row.since.as_millis(), key: key_within(place, number) },
+                cursor: Cursor { since: row.since.as_millis(), key: known.key_within(number) },
             })
         })
     }
@@ -298,36 +305,19 @@ impl Data {
         (queued.due, queued.error, queued.driver) = (due, Some(error), None);
     }
 
-    fn stored(&self, place: usize) -> StoredRun {
-        let known = &self.runs[place];
-        StoredRun {
-            place: run_key(place),
-            row: known.row.clone(),
-            driver: known.driver.clone(),
-            epoch: known.epoch,
-            materialized: known.materialized.clone(),
-            holds: known.holds.clone(),
-            timers: known.timers.values().cloned().collect(),
-            referenced_values: known.referenced_values.iter().copied().collect(),
-        }
-    }
-
     pub(super) fn stored_run(&self, run: &RunId) -> Option<StoredRun> {
-        self.places.get(run).map(|place| self.stored(*place))
+        self.run(run).map(|(_, known)| known.stored())
     }
 
     pub(super) fn scan_runs(&self, after: Option<i64>, limit: usize) -> Vec<StoredRun> {
-        (0..self.runs.len())
-            .filter(|place| after.is_none_or(|after| run_key(*place) > after))
-            .take(limit)
-            .map(|p| self.stored(p))
-            .collect()
+        let wanted = self.runs.iter().filter(|known| after.is_none_or(|after| known.key() > after));
+        wanted.take(limit).map(Run::stored).collect()
     }
 
     pub(super) fn scan_commits(&self, after: Option<i64>, limit: usize) -> Vec<StoredCommit> {
-        let all = self.runs.iter().enumerate().flat_map(|(place, known)| {
+        let all = self.runs.iter().flat_map(|known| {
             known.commits.iter().map(move |commit| StoredCommit {
-                place: key_within(place, usize::try_from(commit.version).expect("versions are numbers of commits in memory")),
+                place: known.key_within(usize::try_from(commit.version).expect("versions are numbers of commits in memory")),
                 run: Some(known.row.run.clone()),
                 commit: commit.clone(),
             })
@@ -356,6 +346,29 @@ impl Data {
         removed
     }
 
+    pub(super) fn remove_run(&mut self, removal: &RunRemoval, own: &DriverId) -> Result<RemovedRows, RemoveError> {
+        let RunRemoval { run, epoch, statuses } = removal;
+        let place = *self.places.get(run).ok_or_else(|| StoreError::NoRun(run.clone()))?;
+        let known = &self.runs[place];
+        if known.driver.as_ref() != Some(own) || known.epoch != *epoch {
+            return Err(RemoveError::Fenced);
+        }
+        if !statuses.iter().any(|allowed| known.row.status.is(*allowed)) {
+            return Err(RemoveError::Status(known.row.status.clone()));
+        }
+        let known = self.runs.remove(place);
+        self.places = self.runs.iter().enumerate().map(|(place, known)| (known.row.run.clone(), place)).collect();
+        let referred: BTreeSet<Digest> = self.referred().into_iter().copied().collect();
+        let mut values = Unreferenced::default();
+        for digest in known.referenced_values.difference(&referred) {
+            if let Some(bytes) = self.values.remove(digest) {
+                values.count += 1;
+                values.bytes += bytes.len() as u64;
+            }
+        }
+        Ok(RemovedRows { rows: known.rows(), values })
+    }
+
     fn referred(&self) -> BTreeSet<&Digest> {
         self.runs.iter().flat_map(|known| &known.referenced_values).collect()
     }
@@ -379,6 +392,27 @@ impl Run {
         self.epoch += 1;
         reservation.keep(self.epoch);
         self.epoch
+    }
+
+    /// How many rows a database would have of it.
+    fn rows(&self) -> u64 {
+        let Self { number: _, row: _, driver: _, epoch: _, commits, materialized, holds, timers, referenced_values, outbox } =
+            self;
+        let several = commits.len() + holds.len() + timers.len() + referenced_values.len() + outbox.len();
+        (1 + usize::from(materialized.is_some()) + several) as u64
+    }
+
+    fn stored(&self) -> StoredRun {
+        StoredRun {
+            place: self.key(),
+            row: self.row.clone(),
+            driver: self.driver.clone(),
+            epoch: self.epoch,
+            materialized: self.materialized.clone(),
+            holds: self.holds.clone(),
+            timers: self.timers.values().cloned().collect(),
+            referenced_values: self.referenced_values.iter().copied().collect(),
+        }
     }
 
     fn wants_driver(&self) -> bool {

@@ -8,11 +8,11 @@ mod data;
 
 use crate::backup::{ReadSnapshot, copy_runs};
 use crate::change_feed::ChangeFeed;
-use crate::error::{AppendError, ClaimError, StoreError};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::held::HeldClaims;
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
-    RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,
 };
 use data::Data;
 use lockgate_engine::digest::Digest;
@@ -360,6 +360,15 @@ impl Store for MemoryStore {
         Box::pin(async move {
             let removed = self.data().remove_unreferenced();
             self.process.shared.feed.all_changed();
+            Ok(removed)
+        })
+    }
+
+    fn remove_run(&self, removal: RunRemoval) -> Future<'_, Result<RemovedRows, RemoveError>> {
+        Box::pin(async move {
+            let removed = self.data().remove_run(&removal, &self.process.driver)?;
+            self.process.held.release(&removal.run, removal.epoch);
+            self.process.shared.feed.runs_changed([(&removal.run, None)].into_iter());
             Ok(removed)
         })
     }

@@ -12,6 +12,7 @@
 //! | `writers` | a writer on the caller's runtime, and one on the store's thread |
 //! | `append`, `columns` | the statement that appends a batch |
 //! | `single_append` | the statements for one append with nothing but its commit |
+//! | `remove` | the statements that remove a run |
 //! | `reader`, `lists`, `scan` | read histories, lists and everything |
 //! | `outbox` | notices to be delivered |
 //! | `maintenance` | backups; removing unreferenced values |
@@ -31,6 +32,7 @@ mod maintenance;
 mod outbox;
 mod process;
 mod reader;
+mod remove;
 mod scan;
 mod schema;
 #[cfg(feature = "testing")]
@@ -42,11 +44,11 @@ mod tls;
 mod writer;
 mod writers;
 
-use crate::error::{AppendError, ClaimError, StoreError};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::lease::Lease;
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
-    RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use address::Address;
 use changes::Changes;
@@ -286,6 +288,10 @@ impl Store for PostgresStore {
             parts.changes.all_changed();
             Ok(removed)
         })
+    }
+
+    fn remove_run(&self, removal: RunRemoval) -> Future<'_, Result<RemovedRows, RemoveError>> {
+        Box::pin(async move { self.parts.writers.remove(removal).await })
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {

@@ -7,9 +7,10 @@ use super::changes::Changes;
 use super::connection::{Connection, Session};
 use super::drivers::{Claimed, Drivers, end_lease};
 use super::errors::{explain, is_refused, is_worth_retrying};
-use crate::error::{AppendError, ClaimError, StoreError};
+use super::remove::{self, Removed};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::held::{Awaited, Reservation};
-use crate::store::Append;
+use crate::store::{Append, RemovedRows, RunRemoval};
 use lockgate_engine::id::RunId;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,7 @@ enum Request {
     Claim(RunId, oneshot::Sender<Result<u64, ClaimError>>),
     /// Claims the first of these runs that want a driver and are free, up to a limit.
     ClaimAny(Vec<RunId>, usize, oneshot::Sender<Result<Vec<(RunId, u64)>, StoreError>>),
+    Remove(RunRemoval, oneshot::Sender<Result<RemovedRows, RemoveError>>),
     /// No one waits for the release of an abandoned claim.
     Release(RunId, u64, Option<oneshot::Sender<Result<(), StoreError>>>),
 }
@@ -121,6 +123,16 @@ impl Writer {
         result.await.unwrap_or_else(|_| Err(stopped()))
     }
 
+    pub(super) async fn remove(&self, removal: RunRemoval) -> Result<RemovedRows, RemoveError> {
+        let (reply, result) = oneshot::channel();
+        let (run, epoch) = (removal.run.clone(), removal.epoch);
+        self.submit(Request::Remove(removal, reply));
+        let removed = result.await.unwrap_or_else(|_| Err(stopped().into()))?;
+        self.drivers.held().release(&run, epoch);
+        Ok(removed)
+    }
+
+    /// Releases a claim without waiting for it.
     pub(super) fn abandon(&self, run: RunId, epoch: u64) {
         self.drivers.held().release(&run, epoch);
         self.submit(Request::Release(run, epoch, None));
@@ -178,6 +190,7 @@ impl Writer {
                     claimed.into_iter().for_each(|(run, epoch)| self.abandon(run, epoch));
                 }
             }
+            Request::Remove(removal, reply) => answer(reply, self.remove_now(&removal).await),
             Request::Release(run, epoch, reply) => {
                 let released = self.release_now(&run, epoch).await;
                 match reply {
@@ -199,12 +212,13 @@ impl Writer {
             Request::Append(waiting) => !waiting.reply.is_closed(),
             Request::Claim(_, reply) => !reply.is_closed(),
             Request::ClaimAny(_, _, reply) => !reply.is_closed(),
+            Request::Remove(_, reply) => !reply.is_closed(),
             // Others wait for the run, whether or not the caller does.
             Request::Release(..) => true,
         });
         let is_alone = match waiting.first()? {
             Request::Append(first) => first.claims(),
-            Request::Claim(..) | Request::ClaimAny(..) | Request::Release(..) => true,
+            Request::Claim(..) | Request::ClaimAny(..) | Request::Remove(..) | Request::Release(..) => true,
         };
         if is_alone {
             return Some(Turn::Alone(waiting.remove(0)));
@@ -394,6 +408,27 @@ impl Writer {
                     return Ok(claimed);
                 }
                 // If the claim was made nevertheless, no one holds it, and it is made again.
+                Err(error) => self.try_again(&session, &error, &mut tries).await?,
+            }
+        }
+    }
+
+    async fn remove_now(&self, removal: &RunRemoval) -> Result<RemovedRows, RemoveError> {
+        let mut tries = 0;
+        loop {
+            let session = self.connection.session().await?;
+            match remove::remove(&session, self.drivers.own(), removal).await {
+                Ok(Removed::Rows(rows)) => {
+                    self.changes.committed([(&removal.run, None)].into_iter());
+                    return Ok(rows);
+                }
+                Ok(Removed::Fenced) => return Err(RemoveError::Fenced),
+                Ok(Removed::Status(status)) => return Err(RemoveError::Status(status)),
+                Ok(Removed::NoRun) => return Err(StoreError::NoRun(removal.run.clone()).into()),
+                Err(error) if !is_refused(&error) => {
+                    self.connection.lose(&session).await;
+                    return Err(StoreError::OutcomeUnknown(explain(&error, &self.connection.address).to_string()).into());
+                }
                 Err(error) => self.try_again(&session, &error, &mut tries).await?,
             }
         }

@@ -6,8 +6,8 @@
 //! that runtime has ended. The order of a history depends on versions and epochs, not on which writer is used.
 
 use super::writer::Writer;
-use crate::error::{AppendError, ClaimError, StoreError};
-use crate::store::Append;
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
+use crate::store::{Append, RemovedRows, RunRemoval};
 use lockgate_engine::id::RunId;
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -81,6 +81,10 @@ impl Writers {
 
     pub(super) async fn claim_any(&self, runs: Vec<RunId>, limit: usize) -> Result<Vec<(RunId, u64)>, StoreError> {
         self.present().claim_any(runs, limit).await
+    }
+
+    pub(super) async fn remove(&self, removal: RunRemoval) -> Result<RemovedRows, RemoveError> {
+        self.present().remove(removal).await
     }
 
     /// Uses the writer on the store's thread: a caller that drops a claim may not keep its own runtime going.

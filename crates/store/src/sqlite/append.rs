@@ -212,11 +212,17 @@ pub(super) fn commit_key(run_key: i64, version: u64) -> i64 {
     run_key << 32 | i64::from(u32::try_from(version).expect("versions were checked to fit"))
 }
 
+/// The number of the next run. Those of removed runs are not used again: what is known elsewhere by number must not be taken for another run.
+fn next_run_key(connection: &Connection) -> rusqlite::Result<i64> {
+    let text = "SELECT max(coalesce((SELECT max(key) FROM runs), 0), coalesce((SELECT max(key) FROM removed_runs), 0)) + 1";
+    connection.prepare_cached(text)?.query_row([], |row| row.get(0))
+}
+
 fn insert_run(connection: &Connection, row: &RunRow, claim: Option<&DriverId>) -> rusqlite::Result<i64> {
     connection
         .prepare_cached(
-            "INSERT INTO runs(run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver, epoch) \
-             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT INTO runs(run, kind, workflow, feature, status, phase, created_at, changed_at, parent, driver, epoch, key) \
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .insert(params![
             row.run.as_str(),
@@ -230,6 +236,7 @@ fn insert_run(connection: &Connection, row: &RunRow, claim: Option<&DriverId>) -
             row.parent.as_ref().map(RunId::as_str),
             claim.map(DriverId::as_str),
             i64::from(claim.is_some()),
+            next_run_key(connection)?,
         ])
 }
 

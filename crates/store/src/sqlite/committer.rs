@@ -8,6 +8,7 @@ use super::file_identity::FileIdentity;
 use super::head::Head;
 use super::open::Location;
 use super::outbox;
+use super::remove::{self, Removed};
 use super::scan_guard::ScanGuard;
 use super::wal::WriteAheadLog;
 use super::writer::Request;
@@ -83,9 +84,11 @@ impl Committer {
                 }
                 Request::Claim(_, Claimed::Runs(granted), _) => claims.extend(granted.iter().map(Granted::run)),
                 Request::Release(run, _, true, _) => claims.push(run),
+                Request::Remove(removal, Removed::Rows(_), _) => claims.push(&removal.run),
                 Request::Append(_, Appended::Conflict | Appended::Fenced | Appended::DrivenBy(_) | Appended::NoRun, _)
                 | Request::Claim(_, Claimed::DrivenBy(_) | Claimed::NoRun, _)
                 | Request::Release(_, _, false, _)
+                | Request::Remove(_, Removed::Fenced | Removed::Status(_) | Removed::NoRun, _)
                 | Request::Outbox(..) => {}
             }
         }
@@ -178,6 +181,11 @@ impl Committer {
             Request::Claim(wanted, claimed, _) => *claimed = append::claim(connection, &self.drivers, wanted)?,
             Request::Release(run, epoch, released, _) => {
                 *released = append::release(connection, &self.drivers, run, *epoch)?;
+            }
+            Request::Remove(removal, removed, _) => {
+                *removed = remove::remove(connection, &self.drivers, removal)?;
+                // A value that this transaction stored before may be gone with the run.
+                self.remembered.begin();
             }
             Request::Outbox(change, changed, _) => *changed = outbox::change(connection, &self.drivers, change)?,
         }

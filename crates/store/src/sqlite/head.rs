@@ -205,7 +205,7 @@ pub(super) fn missing(location: &Location, reader: &Reader) -> Result<Vec<Missin
     reader.read(|view| {
         let mut found = Vec::new();
         for record in &records {
-            if !is_there(view, record)? {
+            if !is_there(view, record)? && !was_removed(view, record)? {
                 let present = last_version(view, record)?;
                 // A different commit with the same version was written after the loss.
                 let first = (present + 1).min(record.version);
@@ -221,6 +221,12 @@ fn is_there(view: &Connection, record: &Record) -> rusqlite::Result<bool> {
     let hash: Option<Vec<u8>> =
         view.prepare_cached("SELECT hash FROM commits WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()?;
     Ok(hash.is_some_and(|hash| hash.get(..HASH) == Some(&record.hash.0[..HASH])))
+}
+
+/// Whether the run was removed on purpose.
+fn was_removed(view: &Connection, record: &Record) -> rusqlite::Result<bool> {
+    let mut statement = view.prepare_cached("SELECT 1 FROM removed_runs WHERE key = ?1 AND run = ?2")?;
+    statement.exists(params![record.run_key, record.run.as_str()])
 }
 
 fn last_version(view: &Connection, record: &Record) -> rusqlite::Result<u64> {

@@ -10,7 +10,7 @@
 //! | `head` | which commits were acknowledged last, recorded outside the database |
 //! | `changes`, `file_events` | notify waiters of changes by other processes, with one thread per process |
 //! | `file_identity` | whether the database file is still the one that was opened |
-//! | `append`, `outbox` | appends and outbox changes inside a transaction |
+//! | `append`, `remove`, `outbox` | appends, removals of runs and outbox changes inside a transaction |
 //! | `scan_guard` | bounds every read, even of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists and everything |
 //! | `maintenance` | backups; removing unreferenced values |
@@ -31,6 +31,7 @@ mod open;
 mod outbox;
 mod read_only;
 mod reader;
+mod remove;
 mod scan;
 mod scan_guard;
 mod schema;
@@ -39,10 +40,10 @@ mod writer;
 
 pub use open::Settings;
 
-use crate::error::{AppendError, ClaimError, StoreError};
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, OutboxEntry, OutboxFilter,
-    Page, RunFilter, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
+    Page, RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
 use append::Wanted;
 use changes::{Changes, Watcher};
@@ -302,6 +303,10 @@ impl Store for SqliteStore {
             self.changes.all_changed();
             Ok(removed)
         })
+    }
+
+    fn remove_run(&self, removal: RunRemoval) -> Future<'_, Result<RemovedRows, RemoveError>> {
+        Box::pin(async move { self.writer.remove(removal).await })
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {

@@ -14,7 +14,7 @@ pub(super) const APPLICATION_ID: i64 = 0x4c6f_636b;
 pub(super) const FORMAT: i64 = STEPS.len() as i64;
 
 /// Migration n leads from format n to n + 1; the first creates a database from scratch. Released migrations never change.
-pub(super) const STEPS: &[&str] = &[FORMAT_1, FORMAT_2];
+pub(super) const STEPS: &[&str] = &[FORMAT_1, FORMAT_2, FORMAT_3];
 
 const FORMAT_1: &str = "
 PRAGMA application_id = 0x4c6f636b;
@@ -41,6 +41,11 @@ CREATE TABLE outbox(
   run_key INTEGER NOT NULL, seq INTEGER NOT NULL, channel TEXT NOT NULL, at INTEGER NOT NULL, payload TEXT NOT NULL,
   attempts INTEGER NOT NULL, due INTEGER, error TEXT, driver TEXT, PRIMARY KEY(run_key, seq, channel)) WITHOUT ROWID;
 CREATE INDEX outbox_by_due ON outbox(due) WHERE due IS NOT NULL;
+";
+
+/// The runs that were removed on purpose: the head, which outlives them, does not report their commits as missing, and their numbers are not used again.
+const FORMAT_3: &str = "
+CREATE TABLE removed_runs(key INTEGER PRIMARY KEY, run TEXT NOT NULL);
 ";
 
 /// Migrates a database from any older format to the newest one in `steps`, in one transaction.

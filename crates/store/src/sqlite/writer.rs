@@ -8,9 +8,10 @@
 use super::append::{Appended, Claimed, Granted, Wanted};
 use super::committer::Committer;
 use super::outbox::Change;
-use crate::error::{AppendError, ClaimError, StoreError};
+use super::remove::Removed;
+use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
 use crate::held::{Awaited, HeldClaims};
-use crate::store::Append;
+use crate::store::{Append, RemovedRows, RunRemoval};
 use lockgate_engine::id::RunId;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, mpsc};
 use std::task::Poll;
@@ -29,6 +30,8 @@ pub(super) enum Request {
     Claim(Wanted, Claimed, oneshot::Sender<Result<Vec<(RunId, u64)>, ClaimError>>),
     /// A release, and whether the claim was still current. No one waits for the release of an abandoned claim.
     Release(RunId, u64, bool, Option<oneshot::Sender<Result<(), StoreError>>>),
+    /// The removal of a run, and what became of it inside the transaction.
+    Remove(Box<RunRemoval>, Removed, oneshot::Sender<Result<RemovedRows, RemoveError>>),
     /// A change of the outbox, and whether it changed a row.
     Outbox(Box<Change>, bool, oneshot::Sender<Result<bool, StoreError>>),
 }
@@ -66,6 +69,15 @@ impl Request {
                 answer(reply, Ok(()));
                 Vec::new()
             }
+            Self::Remove(removal, removed, reply) => {
+                drop(reply.send(match removed {
+                    Removed::Rows(rows) => Ok(rows),
+                    Removed::Fenced => Err(RemoveError::Fenced),
+                    Removed::Status(status) => Err(RemoveError::Status(status)),
+                    Removed::NoRun => Err(StoreError::NoRun(removal.run).into()),
+                }));
+                Vec::new()
+            }
             Self::Outbox(_, changed, reply) => {
                 drop(reply.send(Ok(changed)));
                 Vec::new()
@@ -79,6 +91,7 @@ impl Request {
             Self::Append(_, _, reply) => reply.is_closed(),
             Self::Claim(_, _, reply) => reply.is_closed(),
             Self::Release(..) => false,
+            Self::Remove(_, _, reply) => reply.is_closed(),
             Self::Outbox(_, _, reply) => reply.is_closed(),
         }
     }
@@ -89,6 +102,7 @@ impl Request {
             Self::Append(_, _, reply) => drop(reply.send(Err(error.into()))),
             Self::Claim(_, _, reply) => drop(reply.send(Err(error.into()))),
             Self::Release(_, _, _, reply) => answer(reply, Err(error)),
+            Self::Remove(_, _, reply) => drop(reply.send(Err(error.into()))),
             Self::Outbox(_, _, reply) => drop(reply.send(Err(error))),
         }
     }
@@ -97,7 +111,7 @@ impl Request {
     /// hold one. Nor need the outbox: at worst a notice is delivered twice.
     pub(super) fn must_be_durable(&self) -> bool {
         match self {
-            Self::Append(..) => true,
+            Self::Append(..) | Self::Remove(..) => true,
             Self::Claim(..) | Self::Release(..) | Self::Outbox(..) => false,
         }
     }
@@ -151,6 +165,16 @@ impl Writer {
         let (reply, result) = oneshot::channel();
         self.submit(Request::Release(run, epoch, false, Some(reply)), false).await;
         result.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Removes a run, on the helper's thread: a long history takes a while.
+    pub(super) async fn remove(&self, removal: RunRemoval) -> Result<RemovedRows, RemoveError> {
+        let (reply, result) = oneshot::channel();
+        let (run, epoch) = (removal.run.clone(), removal.epoch);
+        self.submit(Request::Remove(Box::new(removal), Removed::NoRun, reply), true).await;
+        let removed = result.await.unwrap_or_else(|_| Err(stopped().into()))?;
+        self.shared.held.release(&run, epoch);
+        Ok(removed)
     }
 
     pub(super) async fn change_outbox(&self, change: Change) -> Result<bool, StoreError> {

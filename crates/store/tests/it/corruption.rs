@@ -132,7 +132,7 @@ async fn findings_name_the_run_the_position_and_the_problem() {
     let run = |finding: &Finding| finding.run.as_ref().map(|run| run.as_str().to_owned());
     let reported = |findings: &[Finding]| {
         let lines: Vec<String> =
-            findings.iter().map(|found| format!("{:?} {}: {}", run(found), found.place, found.problem)).collect();
+            findings.iter().map(|found| format!("{:?} {}: {}", run(found), found.location, found.problem)).collect();
         lines.join("\n")
     };
     let (all, of_run) = found_after("DELETE FROM commits WHERE key = 0x100000002").await;

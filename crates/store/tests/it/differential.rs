@@ -3,6 +3,7 @@
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::HoldState;
 use lockgate_engine::id::{DriverId, RunId, TimerId};
+use lockgate_engine::run::Status;
 use lockgate_engine::run::history::DRIVE_TIMER;
 use lockgate_engine::run::index::RunRow;
 use lockgate_engine::run::index::TimerKind;
@@ -10,7 +11,7 @@ use lockgate_engine::time::Timestamp;
 use lockgate_store::conformance::{HistoryWriter, hold_row, run_row, timer_row};
 use lockgate_store::postgres::server::server;
 use lockgate_store::{
-    Append, AppendError, ClaimError, HoldFilter, MemoryStore, Page, PostgresStore, SqliteStore, Store, StoredRun,
+    Append, AppendError, ClaimError, HoldFilter, MemoryStore, Page, PostgresStore, RunRemoval, SqliteStore, Store, StoredRun,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -54,6 +55,7 @@ enum Step {
     Append { process: usize, append: Box<Append>, claim: bool },
     Claim { process: usize, run: RunId },
     Release { process: usize, run: RunId, epoch: u64 },
+    Remove { process: usize, run: RunId },
     Replace { process: usize },
     Look { process: usize, run: RunId, prefix: String, moment: i64, limit: usize },
 }
@@ -67,7 +69,8 @@ impl Generator {
     fn step(&mut self) -> Step {
         let process = self.random.random_range(0..2);
         let run = self.random.random_range(0..self.heads.len());
-        match self.random.random_range(0..22) {
+        match self.random.random_range(0..23) {
+            22 => Step::Remove { process, run: self.heads[run].run.clone() },
             20..22 => Step::Release { process, run: self.heads[run].run.clone(), epoch: self.random.random_range(0..4) },
             0..12 => {
                 let mut scribe = self.heads[run].clone();
@@ -142,6 +145,16 @@ async fn perform(side: &mut Side, step: &Step) -> String {
             Err(ClaimError::DrivenBy(info)) => format!("driven by {:?}", side.number(&info.driver)),
             other => format!("{other:?}"),
         },
+        Step::Remove { process, run } => {
+            let store = &side.processes[*process];
+            let Ok(epoch) = store.claim(run).await else { return "not claimed".to_owned() };
+            let statuses = vec![Status::Running];
+            let removed = store.remove_run(RunRemoval { run: run.clone(), epoch, statuses }).await;
+            if removed.is_err() {
+                store.release(run, epoch).await.unwrap();
+            }
+            format!("{removed:?}")
+        }
         Step::Replace { process } => {
             side.replace(*process);
             String::new()
@@ -199,6 +212,10 @@ async fn compare(seed: u64, steps: usize, folder: &Path, url: &str) {
         if let (Step::Append { append, .. }, true) = (&step, expected.starts_with("Ok(")) {
             let head = generator.heads.iter_mut().find(|head| head.run == append.run).unwrap();
             (head.version, head.hash) = (append.commit.version, append.commit.hash);
+        }
+        if let (Step::Remove { run, .. }, true) = (&step, expected.starts_with("Ok(")) {
+            let head = generator.heads.iter_mut().find(|head| head.run == *run).unwrap();
+            *head = HistoryWriter::new(run.as_str());
         }
     }
     let expected = everything(&sides[0]).await;

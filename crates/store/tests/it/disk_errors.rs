@@ -245,10 +245,10 @@ fn a_database_of_a_newer_release_is_refused_unchanged() {
     change(7);
     let before = fs::read(&path).unwrap();
     let error = SqliteStore::open(folder.path()).unwrap_err();
-    assert_eq!(error, StoreError::Newer { path: path.clone(), found: 7, supported: 2 });
+    assert_eq!(error, StoreError::Newer { path: path.clone(), found: 7, supported: 3 });
     assert!(error.to_string().contains("use a newer release"), "{error}");
     assert_eq!(fs::read(&path).unwrap(), before);
-    change(2);
+    change(3);
     is_intact_and_continues(&SqliteStore::open(folder.path()).unwrap(), &mut scribe);
 }
 

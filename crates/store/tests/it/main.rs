@@ -10,4 +10,5 @@ mod memory_faults;
 mod postgres;
 mod processes;
 mod read_only;
+mod removal;
 mod tls;

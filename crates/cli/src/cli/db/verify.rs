@@ -65,7 +65,7 @@ fn text(findings: &[Finding]) -> String {
     let mut text = String::new();
     for finding in findings {
         let run = finding.run.as_ref().map(|run| format!("run {run}, ")).unwrap_or_default();
-        text.push_str(&format!("{run}{}: {}\n", sanitize::line(&finding.place), sanitize::line(&finding.problem)));
+        text.push_str(&format!("{run}{}: {}\n", sanitize::line(&finding.location), sanitize::line(&finding.problem)));
     }
     text
 }

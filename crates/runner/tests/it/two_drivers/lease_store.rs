@@ -8,7 +8,8 @@ use lockgate_engine::run::index::{OutboxRow, TimerRow};
 use lockgate_engine::time::Timestamp;
 use lockgate_store::{
     Append, AppendError, ClaimError, Delivery, DriverInfo, Future, HoldFilter, Lease, ListedHold, ListedRun, Loaded, MemoryStore,
-    Orphan, OutboxEntry, OutboxFilter, Page, RunFilter, Store, StoreError, StoredCommit, StoredRun, StoredValue, Unreferenced,
+    Orphan, OutboxEntry, OutboxFilter, Page, RemoveError, RemovedRows, RunFilter, RunRemoval, Store, StoreError, StoredCommit,
+    StoredRun, StoredValue, Unreferenced,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -311,6 +312,10 @@ impl Store for LeaseStore {
 
     fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>> {
         self.server.disk.remove_unreferenced_values()
+    }
+
+    fn remove_run(&self, removal: RunRemoval) -> Future<'_, Result<RemovedRows, RemoveError>> {
+        self.server.disk.remove_run(removal)
     }
 
     fn back_up(&self, file: PathBuf) -> Future<'_, Result<(), StoreError>> {
