@@ -66,7 +66,7 @@ async fn a_flipped_byte_in_the_log_is_reported_with_the_lost_commits() {
     let findings = verify_store(&store).await.unwrap();
     assert!(findings.iter().any(|found| found.run.as_ref() == Some(run) && found.problem.contains("missing")), "{findings:?}");
     let findings = verify_run(&store, run).await.unwrap().unwrap();
-    assert!(findings.iter().any(|found| found.place == missing[0].commits()), "{findings:?}");
+    assert!(findings.iter().any(|found| found.location == missing[0].commits()), "{findings:?}");
     assert_eq!(verify_run(&store, &RunId::new("aaaa")).await, Ok(Some(Vec::new())), "nothing of it is missing");
 }
 
