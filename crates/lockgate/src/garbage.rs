@@ -72,6 +72,8 @@ enum Removal {
     Lock,
     /// Remove the directory recursively.
     Tree,
+    /// Remove the marked directory of a run, the mark last.
+    Marked,
     /// Remove the directory if it is empty.
     Empty,
     /// Remove the worktree and its branch if git finds no work in it.
@@ -205,9 +207,26 @@ fn is_marked_removed(folder: &Path) -> bool {
     is_file(&folder.join(REMOVED))
 }
 
+/// Removes the marked directory of a run. The mark goes last, so that a directory whose removal is interrupted stays marked.
+pub(crate) fn remove_marked(folder: &Path) -> io::Result<()> {
+    for path in entries(folder)? {
+        let removed = match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path),
+            Ok(_) if path.file_name().is_some_and(|name| name == REMOVED) => Ok(()),
+            Ok(_) => fs::remove_file(&path),
+            Err(error) => Err(error),
+        };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::remove_dir_all(folder)
+}
+
 fn removed_run(folder: &Path, found: &mut GarbageScan) -> io::Result<()> {
     if entries(&folder.join("locks"))?.iter().all(|path| !is_file(path) || is_free(path)) {
-        found.add(GarbageKind::OrphanedRun, folder.to_owned(), Removal::Tree);
+        found.add(GarbageKind::OrphanedRun, folder.to_owned(), Removal::Marked);
     }
     Ok(())
 }
@@ -302,7 +321,7 @@ impl GarbageScan {
     fn add(&mut self, kind: GarbageKind, path: PathBuf, removal: Removal) {
         let bytes = match &removal {
             Removal::Empty => 0,
-            Removal::File | Removal::Lock | Removal::Tree | Removal::Worktree(_) => size_of(&path),
+            Removal::File | Removal::Lock | Removal::Tree | Removal::Marked | Removal::Worktree(_) => size_of(&path),
         };
         self.garbage.push(GarbageItem { kind, path, bytes, removal });
     }
@@ -319,6 +338,7 @@ impl GarbageItem {
                 fs::remove_file(&self.path)
             }),
             Removal::Tree => fs::remove_dir_all(&self.path),
+            Removal::Marked => remove_marked(&self.path),
             Removal::Empty => fs::remove_dir(&self.path),
             Removal::Worktree(kept) => worktree::remove(root, kept, false).map_err(io::Error::other),
         };
@@ -332,7 +352,8 @@ impl GarbageItem {
     pub fn counts(&self) -> bool {
         match self.kind {
             GarbageKind::OrphanedRun => {
-                let is_whole = self.path.parent().is_some_and(|parent| parent.ends_with("runs")) && self.removal == Removal::Tree;
+                let is_whole = self.path.parent().is_some_and(|parent| parent.ends_with("runs"))
+                    && matches!(self.removal, Removal::Tree | Removal::Marked);
                 is_whole || self.path.file_name().is_some_and(|name| name == "logs")
             }
             GarbageKind::StaleDriver | GarbageKind::StaleLock | GarbageKind::Unfinished | GarbageKind::UnusedWorktree => true,

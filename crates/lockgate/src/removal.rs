@@ -92,8 +92,13 @@ impl Remover {
         let removed = claim.remove().await.map_err(|error| not_removed(run, error))?;
         let (root, id) = (self.root.clone(), run.clone());
         // It is marked, so a directory that stays is removed by the next garbage collection.
-        if tokio::task::spawn_blocking(move || lockgate_store::cleanup::remove_dir(&root.run_dir(&id))).await.is_err() {
-            tracing::warn!(%run, "the directory of a removed run stays behind");
+        let cleared = tokio::task::spawn_blocking(move || garbage::remove_marked(&root.run_dir(&id))).await;
+        match cleared {
+            Ok(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%run, %error, "the directory of a removed run stays behind");
+            }
+            Err(error) => tracing::warn!(%run, %error, "the directory of a removed run stays behind"),
+            Ok(_) => {}
         }
         tracing::info!(%run, rows = removed.rows, values = removed.values.count, file_bytes, "removed a finished run");
         Ok(RemovedRunView { file_bytes, ..view(&self.root, &stored.row, Some(removed), &worktrees) })

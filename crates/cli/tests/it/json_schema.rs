@@ -136,6 +136,7 @@ fn every_command_prints_its_documented_shape() {
     run(0, &["why", "shape", "--json"]);
     run(0, &["inbox", "--json"]);
     run(0, &["runs", "--json"]);
+    run(0, &["config", "show", "--json"]);
     run(0, &["log", "shape", "--json"]);
     run(0, &["logs", "shape", "broken", "--json"]);
     run(3, &["wait", "shape", "--json"]);
@@ -192,6 +193,9 @@ fn every_command_prints_its_documented_shape() {
     run(0, &["worker", "--json"]);
     run(0, &["db", "verify", "--json"]);
     run(0, &["db", "verify", &project.newest(), "--json"]);
+    let finished = run(0, &["runs", "--status", "finished", "--json"]).stdout;
+    let finished: Vec<Value> = serde_json::from_str(&finished).unwrap();
+    run(0, &["runs", "rm", finished[0]["run"].as_str().unwrap(), "--dry-run", "--json"]);
     run(0, &["db", "gc", "--dry-run", "--json"]);
     run(0, &["db", "gc", "--json"]);
     run(0, &["db", "backup", "copy.db", "--json"]);

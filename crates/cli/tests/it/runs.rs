@@ -131,7 +131,7 @@ fn a_finished_run_is_removed_with_its_directory() {
     assert_eq!(project.run(&["status", &gone]).code, Some(4));
     assert_eq!(project.run(&["runs", "rm", &gone, "--yes"]).code, Some(4), "there is no such run any more");
     is_verified(&project);
-    assert_eq!(project.run(&["db", "gc"]).stdout, "there is nothing to remove\n");
+    assert_eq!(project.run(&["db", "gc"]).stdout, "nothing to remove\n");
     let removed = project.json(0, &["runs", "rm", &kept, "--yes", "--json"]);
     assert_eq!((&removed["dry_run"], &removed["runs"][0]["run"]), (&Value::Bool(false), &Value::from(kept)));
     assert!(removed["runs"][0]["rows"].as_u64().unwrap() > 3, "{removed}");

@@ -85,7 +85,7 @@ fn the_short_form_of_notify_sets_only_the_terminal() {
 
 #[test]
 fn a_key_without_a_value_keeps_its_default() {
-    let given = settings("script:\n  time:\nshell:\n", None);
+    let given = settings("script:\n  timeout:\nshell:\n", None);
     assert_eq!(setting(&given, "script.timeout").source, SettingSource::Default);
     assert_eq!(setting(&given, "shell").source, SettingSource::Default);
 }
