@@ -126,7 +126,7 @@ fn a_finished_run_is_removed_with_its_directory() {
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert!(removed.stdout.starts_with(&format!("removed run {gone} (flow, done-1, complete): ")), "{removed:?}");
     assert!(removed.stdout.contains(" rows, and ") && removed.stdout.contains("of logs and outputs"), "{removed:?}");
-    assert_eq!(listed(&project, &[]), [kept.clone()]);
+    assert_eq!(listed(&project, &[]), std::slice::from_ref(&kept));
     assert!(!directory(&project, &gone).exists() && directory(&project, &kept).exists());
     assert_eq!(project.run(&["status", &gone]).code, Some(4));
     assert_eq!(project.run(&["runs", "rm", &gone, "--yes"]).code, Some(4), "there is no such run any more");
@@ -213,7 +213,7 @@ fn a_terminal_is_required_and_asks_before_anything_is_removed() {
     screen.shows("Remove this run? [y/N]");
     screen.send("n\r");
     screen.shows("ended with 3");
-    assert_eq!(listed(&project, &[]), [run.clone()]);
+    assert_eq!(listed(&project, &[]), std::slice::from_ref(&run));
     let mut screen = Screen::shell(&project, (100, 24), &ask, &[]);
     screen.shows("logs and outputs cannot be restored");
     screen.shows("Remove this run? [y/N]");
@@ -264,7 +264,7 @@ fn a_worktree_with_work_stays_and_keeps_its_run_from_being_removed_by_age() {
     let run = project.newest();
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\nretention: { finished: 1ms }\n");
     assert_eq!(project.run(&["db", "gc"]).code, Some(0));
-    assert_eq!(listed(&project, &[]), [run.clone()], "a run with unmerged work is not removed because of its age");
+    assert_eq!(listed(&project, &[]), std::slice::from_ref(&run), "a run with unmerged work is not removed because of its age");
     let removed = project.run(&["runs", "rm", &run, "--yes"]);
     assert_eq!(removed.code, Some(0), "{removed:?}");
     assert!(removed.stderr.contains(&format!(".lockgate/worktrees/{run} stays")), "{removed:?}");
@@ -363,7 +363,7 @@ fn a_run_with_undelivered_notices_is_not_removed_by_age() {
     let unnotified = run_of(&project, "done");
     age(&project, &[&unnotified]);
     let kept = project.run(&["db", "gc"]);
-    assert_eq!(listed(&project, &[]), [unnotified.clone()], "{kept:?}");
+    assert_eq!(listed(&project, &[]), std::slice::from_ref(&unnotified), "{kept:?}");
     project.change("DELETE FROM outbox", "DELETE FROM lockgate.outbox");
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\nretention: { finished: 1d }\n");
     assert_eq!(project.run(&["db", "gc"]).code, Some(0));

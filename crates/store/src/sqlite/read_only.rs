@@ -5,7 +5,7 @@
 //!
 //! 1. An index exists: use it as it is, or rebuild it in memory, with all locks (`readonly_shm`).
 //! 2. There is a log without an index: build the index in memory. No other process has the database open, so no locks are
-//! needed.
+//!    needed.
 //! 3. There is no log: read only the database file (`immutable`).
 //!
 //! The last two take no locks. To detect a process that starts writing after all, the files are compared before and after
