@@ -4,7 +4,7 @@ use crate::play::{self, Play, workflow};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
-use lockgate_engine::run::hash_chain::{FORMAT, SealedCommit};
+use lockgate_engine::run::hash_chain::{Commit, FORMAT, SealedCommit};
 use lockgate_engine::spec::workflow::Reads;
 use lockgate_store::hash_chain::HashChain;
 use std::sync::OnceLock;
@@ -23,6 +23,8 @@ pub fn run(bytes: &[u8]) {
         if let Ok(commit) = sealed.open() {
             let again = commit.seal(&run, version, head).open();
             assert_eq!(again.as_ref(), Ok(&commit), "a commit does not round-trip");
+            let other = rmp_serde::from_slice::<Commit>(payload);
+            assert_eq!(other.as_ref().ok(), Some(&commit), "rmp_serde reads something else: {other:?}");
         }
         replayed = match replayed {
             None => Run::first(&sealed, workflow()).ok().map(|(run, _)| run),

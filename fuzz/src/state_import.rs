@@ -5,7 +5,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::run::event::FrozenFile;
 use lockgate_engine::spec::workflow::Pipeline;
 use lockgate_engine::time::Timestamp;
-use lockgate_formats::output_position::output_position;
+use lockgate_formats::first_error::output_position;
 use lockgate_formats::state_file::check::check;
 use lockgate_formats::state_file::document::Document;
 use lockgate_formats::state_file::import::lenient;

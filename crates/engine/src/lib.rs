@@ -9,12 +9,14 @@
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
 //! | [`hold`] | holds: questions, options, answers |
+//! | `messagepack` | reads stored events and states |
 //! | [`id`], [`time`], [`digest`], [`stored_value`], [`code`], [`plural`] | small types and functions that the other modules use |
 
 pub mod code;
 pub mod digest;
 pub mod hold;
 pub mod id;
+mod messagepack;
 pub mod plural;
 pub mod run;
 pub mod spec;

@@ -3,6 +3,7 @@
 
 use crate::digest::Digest;
 use crate::id::RunId;
+use crate::messagepack;
 use crate::run::event::Entry;
 use serde::{Deserialize, Serialize};
 
@@ -52,7 +53,7 @@ impl SealedCommit {
         let damaged = |detail: String| CommitError::Damaged { version: self.version, detail };
         match self.payload.split_first() {
             None => Err(damaged("it is empty".into())),
-            Some((&FORMAT, rest)) => rmp_serde::from_slice(rest).map_err(|error| damaged(error.to_string())),
+            Some((&FORMAT, rest)) => messagepack::from_slice(rest).map_err(|error| damaged(error.to_string())),
             Some((&format, _)) if format > FORMAT => Err(CommitError::Newer { version: self.version, format }),
             Some((&format, _)) => Err(damaged(format!("unknown format {format}"))),
         }

@@ -3,6 +3,7 @@
 use crate::digest::Digest;
 use crate::hold::{Choice, Hold, PresentedFile, ShownDiff};
 use crate::id::{OptionId, PhaseId, TimerId};
+use crate::messagepack;
 use crate::run::apply::ApplyError;
 use crate::run::event::{Created, Entry, Event, Origin};
 use crate::run::hash_chain::{Commit, CommitError, SealedCommit};
@@ -308,7 +309,7 @@ fn to_bytes(value: &impl serde::Serialize) -> Vec<u8> {
 fn from_bytes<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &'static str) -> Result<T, HistoryError> {
     let unreadable = |detail: String| HistoryError::Unreadable { what, detail };
     match bytes.split_first() {
-        Some((&STATE_FORMAT, rest)) => rmp_serde::from_slice(rest).map_err(|error| unreadable(error.to_string())),
+        Some((&STATE_FORMAT, rest)) => messagepack::from_slice(rest).map_err(|error| unreadable(error.to_string())),
         Some((format, _)) => Err(unreadable(format!("it has format {format}, but this release reads {STATE_FORMAT}"))),
         None => Err(unreadable("it is empty".into())),
     }
