@@ -9,7 +9,7 @@
 //! | `run_argument`, `definition`, `inputs`, `preset_arguments`, `pagination` | arguments and questions that several commands share |
 //! | `drive`, `background`, `signals` | drive a run here or in the background, and stop it |
 //! | `progress`, `tree`, `live`, `notify` | the progress of a run: lines, the live tree, the bell |
-//! | `prompt`, `line_prompt` | ask a person at the terminal |
+//! | `prompt`, `prompt_answer`, `line_prompt` | ask a person at the terminal |
 //! | `run_text`, `graph_text`, `dry_run_text`, `pipeline`, `plan_summaries`, `worktrees`, `style` | the library's views as text |
 //! | `diagnostics` | problems of files, with the position underlined |
 //! | `print`, `columns`, `logging` | all output: data on stdout, messages and logs on stderr |
@@ -45,6 +45,7 @@ mod preset_arguments;
 mod print;
 mod progress;
 mod prompt;
+mod prompt_answer;
 #[doc(hidden)]
 pub mod reference;
 mod run_argument;

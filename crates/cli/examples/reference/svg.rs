@@ -96,7 +96,7 @@ fn write_run(text: &mut String, theme: Theme, cell: &Cell, (row, from, to): (u16
         return;
     }
     let trailing = run.len() - skipped - shown.len();
-    // Before and behind what is shown there are only spaces, one cell each.
+    // The text is surrounded by spaces only, one cell each.
     let first = from + u16::try_from(skipped).unwrap_or(0);
     let wide = to - u16::try_from(trailing).unwrap_or(0) - first;
     let (x, y) = (f32::from(first) * CELL_WIDTH + MARGIN, f32::from(row) * CELL_HEIGHT + TITLE + 14.0);

@@ -19,7 +19,7 @@ use serde::Serialize;
 /// Whether a decision also continues the run, and where
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct ResumeFlags {
-    /// Continue the run in this process, even without a terminal
+    /// Continue the run in this process, even without a terminal; a detached run stays in the background
     #[arg(long, conflicts_with = "no_resume")]
     foreground: bool,
     /// Only record the decision; do not continue the run

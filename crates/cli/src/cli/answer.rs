@@ -7,7 +7,7 @@ use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
-use crate::prompt::{Confirmed, HoldPrompt};
+use crate::prompt::HoldPrompt;
 use crate::{complete, print, prompt, signals};
 use clap_complete::ArgValueCompleter;
 use lockgate::answer::{Answer, Answered};
@@ -178,16 +178,13 @@ async fn see(project: &Project, row: &HoldRow, answer: &mut Answer, asks: bool) 
     let Some(choice) = open.option(&answer.option) else { return Ok(Seen::AsNamed) };
     let about = HoldPrompt::of(&state, open, project.store()).await?;
     let question = format!("Answer {:?}?", sanitize::line(&choice.label));
-    match prompt::confirm(&question, Some(&about)).await? {
-        Confirmed::Yes => {}
-        Confirmed::No => return Ok(Seen::Declined(Exit::Waiting)),
-        Confirmed::Interrupted => return Ok(Seen::Declined(Exit::Interrupted)),
+    if let Some(exit) = prompt::confirm(&question, Some(&about)).await?.declined() {
+        return Ok(Seen::Declined(exit));
     }
     if choice.with_feedback && answer.feedback.is_none() {
         match prompt::feedback(&about).await? {
             Ok(feedback) => answer.feedback = Some(feedback),
-            Err(Confirmed::Interrupted) => return Ok(Seen::Declined(Exit::Interrupted)),
-            Err(Confirmed::Yes | Confirmed::No) => return Ok(Seen::Declined(Exit::Waiting)),
+            Err(left) => return Ok(Seen::Declined(left.declined().unwrap_or(Exit::Waiting))),
         }
     }
     answer.revision = Some(open.revision);

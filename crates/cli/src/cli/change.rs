@@ -57,12 +57,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     let project = crate::open::open(root)?;
     let planned = project.plan_change(&named, arguments.run.as_deref(), &arguments.option).await?;
     let confirmed = if arguments.yes { Confirmed::Yes } else { confirm(&planned).await? };
-    let declined = match confirmed {
-        Confirmed::Yes => None,
-        Confirmed::No => Some(Exit::Waiting),
-        Confirmed::Interrupted => Some(Exit::Interrupted),
-    };
-    if let Some(exit) = declined {
+    if let Some(exit) = confirmed.declined() {
         print::say("Nothing was changed.");
         return Ok(exit);
     }

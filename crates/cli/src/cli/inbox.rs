@@ -9,9 +9,7 @@ use crate::open::Project;
 use crate::pagination::PageArguments;
 use crate::print::{self, FAINT, HELP, STRONG, styled};
 use crate::prompt::{self, HoldPrompt, Line, PromptOutcome, Queue};
-use crate::{line_prompt, signals};
-use lockgate::answer::{Answer, Answered};
-use lockgate::code::Code;
+use crate::{line_prompt, prompt_answer, signals};
 use lockgate::lists::{HoldLine, Part};
 use lockgate::select::{self, HoldName};
 use lockgate::{human_time, sanitize};
@@ -197,23 +195,6 @@ pub(super) async fn ask(project: &Project, row: &HoldRow, halt: &Halt) -> Result
         PromptOutcome::Interrupted => return Ok(Asked::Stopped(Exit::Interrupted)),
         PromptOutcome::Halted => return Ok(Asked::Stopped(Exit::halted(halt.reason()))),
     };
-    let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
-    let caller = project.caller(Channel::Prompt);
-    let recorded = crate::progress::answered(label, Some(caller.actor()), feedback.as_deref());
-    let answer = Answer { revision: Some(hold.revision), option: option.to_string(), feedback };
-    match project.answer(row, answer, caller).await {
-        Ok(Answered::Recorded { .. }) => {
-            print::talk(&recorded);
-            Ok(Asked::Answered)
-        }
-        Ok(Answered::Before { by, .. }) => {
-            print::note(format_args!("hold {} already has this answer, by {}", row.hold, lockgate::phrases::by(Some(&by))));
-            Ok(Asked::NotAnswered)
-        }
-        Err(error) if [Code::AnswerConflict, Code::StaleRevision, Code::HoldClosed].contains(&error.code()) => {
-            print::note(sanitize::line(error.message()));
-            Ok(Asked::NotAnswered)
-        }
-        Err(error) => Err(error.into()),
-    }
+    let recorded = prompt_answer::record(project, project.caller(Channel::Prompt), hold, option, feedback).await?;
+    Ok(if recorded { Asked::Answered } else { Asked::NotAnswered })
 }

@@ -77,7 +77,7 @@ impl StatusArgument {
     }
 
     /// As it is written on the command line.
-    fn as_str(self) -> String {
+    fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
@@ -107,7 +107,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         print_list(&lines, project.now());
     }
     if let (true, Some(last)) = (more, lines.last()) {
-        let filter: String = arguments.status.iter().map(|status| format!(" --status {}", status.as_str())).collect();
+        let filter: String = arguments.status.iter().map(|status| format!(" --status {}", status.name())).collect();
         arguments.page.print_more(&format!("runs{filter}"), last.run.as_str());
     }
     Ok(Exit::Done)
@@ -115,7 +115,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 
 fn print_list(lines: &[RunLine], now: Timestamp) {
     if lines.is_empty() {
-        print::say("There are no runs yet; start one with `lockgate run FILE`.");
+        print::say("No runs yet; start one with `lockgate run FILE`.");
     }
     let mut text = String::new();
     for line in lines {

@@ -3,15 +3,12 @@
 use crate::error::CommandError;
 use crate::open::Project;
 use crate::prompt::{self, HoldPrompt, Line, PromptOutcome, Queue};
-use crate::{print, progress};
-use lockgate::answer::{Answer, Answered};
-use lockgate::code::Code;
+use crate::{print, prompt_answer};
 use lockgate::sanitize;
-use lockgate::select::{self, HoldName};
 use lockgate_engine::hold::Hold;
-use lockgate_engine::id::{HoldId, OptionId, RunId};
-use lockgate_engine::run::command::{Caller, Channel};
-use lockgate_engine::run::{Refusal, Run};
+use lockgate_engine::id::{HoldId, RunId};
+use lockgate_engine::run::Run;
+use lockgate_engine::run::command::Channel;
 use lockgate_runner::driver::{Driver, Halt};
 use lockgate_runner::load::load;
 use std::collections::HashMap;
@@ -60,7 +57,10 @@ impl<'p> Asker<'p> {
             self.asked = None;
             self.queue.pass(&hold.id, hold.revision);
             match asked {
-                PromptOutcome::Chose { option, feedback } => self.answer(caller, &hold, option, feedback).await?,
+                // The driver of this process learns of the answer as of any other.
+                PromptOutcome::Chose { option, feedback } => {
+                    prompt_answer::record(self.project, caller, &hold, option, feedback).await?;
+                }
                 PromptOutcome::Elsewhere => {
                     let now = load(self.project.store(), &self.run).await?;
                     print::note(answered_elsewhere(&now, &hold));
@@ -93,29 +93,6 @@ impl<'p> Asker<'p> {
         let about = HoldPrompt::of(run, hold, self.project.store()).await?;
         let draft = self.drafts.entry(hold.id.clone()).or_default();
         prompt::ask(&about, prompt::Context { draft, queue: &mut self.queue, halt }).await
-    }
-
-    /// Records the choice. The driver of this process learns of it as of any other answer.
-    async fn answer(&self, caller: Caller, hold: &Hold, option: OptionId, feedback: Option<String>) -> Result<(), CommandError> {
-        let label = hold.choice(&option).map_or(option.as_str(), |choice| choice.label.as_str());
-        let text = progress::answered(label, Some(caller.actor()), feedback.as_deref());
-        let named = HoldName { id: hold.id.to_string(), revision: None };
-        let row = select::hold(self.project.store(), &named).await?.row;
-        let answer = Answer { revision: Some(hold.revision), option: option.to_string(), feedback };
-        match self.project.answer(&row, answer, caller).await {
-            Ok(Answered::Recorded { .. }) => print::talk(&text),
-            // The hold was answered by another process, or its content has changed.
-            Ok(Answered::Before { by, at }) => {
-                print::note(sanitize::line(&Refusal::AlreadyAnswered { by, at }.to_string()));
-            }
-            Err(error)
-                if [Code::AnswerConflict, Code::StaleRevision, Code::HoldClosed, Code::HoldNotFound].contains(&error.code()) =>
-            {
-                print::note(sanitize::line(error.message()));
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(())
     }
 
     /// Reports the outcome of a question that was open when the run ended.

@@ -4,6 +4,7 @@ use super::choose::Typing;
 use super::panel::Panel;
 use super::{HoldPrompt, Key, Terminal, editor, hint};
 use crate::error::CommandError;
+use crate::exit::Exit;
 
 /// The answer to a yes-or-no question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,17 @@ pub(crate) enum Confirmed {
     Yes,
     No,
     Interrupted,
+}
+
+impl Confirmed {
+    /// How the program ends if the answer is not yes.
+    pub(crate) fn declined(self) -> Option<Exit> {
+        match self {
+            Self::Yes => None,
+            Self::No => Some(Exit::Waiting),
+            Self::Interrupted => Some(Exit::Interrupted),
+        }
+    }
 }
 
 /// Asks for confirmation, and shows the hold that it is about.

@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// What was removed, as JSON.
+/// The removed runs, as JSON.
 #[derive(Serialize)]
 struct RemovedView<'r> {
     dry_run: bool,
@@ -74,12 +74,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return Ok(Exit::Done);
     }
     let confirmed = if arguments.yes { Confirmed::Yes } else { confirm(&planned).await? };
-    let declined = match confirmed {
-        Confirmed::Yes => None,
-        Confirmed::No => Some(Exit::Waiting),
-        Confirmed::Interrupted => Some(Exit::Interrupted),
-    };
-    if let Some(exit) = declined {
+    if let Some(exit) = confirmed.declined() {
         print::say("Nothing was removed.");
         return Ok(exit);
     }
@@ -101,17 +96,14 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
 /// Says what would be removed, and asks.
 async fn confirm(planned: &[RemovedRunView]) -> Result<Confirmed, CommandError> {
     if !print::is_interactive() {
-        return Err(CommandError::new(
-            Code::TerminalRequired,
-            "removing runs needs a confirmation, and there is no terminal to ask at",
-        )
-        .help("add --yes to remove them without a question, or --dry-run to see what would be removed"));
+        return Err(CommandError::new(Code::TerminalRequired, "removing runs requires confirmation, which needs a terminal")
+            .help("add --yes to remove them without asking, or --dry-run to see what would be removed"));
     }
     for run in planned {
         print::talk(&removed_line(run, true));
         note_worktrees(run);
     }
-    print::say("Their histories, logs and outputs cannot be restored.");
+    print::say("Removed histories, logs and outputs cannot be restored.");
     prompt::confirm(if planned.len() == 1 { "Remove this run?" } else { "Remove these runs?" }, None).await
 }
 
