@@ -10,7 +10,8 @@
 //! | [`handover`] | the block in which an agent reports that it has reached a checkpoint |
 //! | [`continuation`] | the block that the next agent receives after a checkpoint |
 //! | `completed_tasks` | the table of completed tasks in both |
-//! | [`output_position`] | the file and line of the first error in a tool's output |
+//! | [`first_error`] | the file and line of the first error in a tool's output |
+//! | [`unified_diff`] | the difference between two texts |
 //! | [`json`] | JSON with the position of every value, within size limits |
 //! | `frontmatter` | the YAML at the top of a Markdown file, and the body after it |
 //! | `escape` | escaping that keeps values from breaking these blocks |
@@ -22,9 +23,10 @@ pub mod continuation;
 mod escape;
 pub mod execution_spec;
 pub mod file_format;
+pub mod first_error;
 mod frontmatter;
 pub mod handover;
 pub mod json;
-pub mod output_position;
 pub mod plan;
 pub mod state_file;
+pub mod unified_diff;

@@ -68,7 +68,7 @@ lockgate_engine::codes! {
         InsideTask = "inside-task",
         /// The project requires a controlling terminal to do this.
         TerminalRequired = "terminal-required",
-        /// The hold is no longer open.
+        /// The hold is closed.
         HoldClosed = "hold-closed",
         /// The same answer is already recorded.
         AlreadyAnswered = "already-answered",

@@ -1,9 +1,11 @@
 //! Removing files and stored values that no run needs any more.
 #![expect(missing_docs, reason = "fields whose names say what they hold; docs/reference/json.md lists them")]
 
+pub mod garbage;
+
+use self::garbage::{GarbageKind, GarbageScan, RunLiveness};
 use crate::code::Code;
 use crate::error::Error;
-use crate::garbage::{self, GarbageKind, GarbageScan, RunLiveness};
 use crate::project::Project;
 use crate::removal::RemovedRunView;
 use lockgate_engine::id::RunId;

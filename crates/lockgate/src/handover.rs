@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::project::Project;
 use crate::view::{DiffView, HoldView};
-use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text, option};
+use lockgate_engine::hold::{Hold, HoldKind, Topic, offered_text, option_ids};
 use lockgate_engine::id::{RunId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Entry, Event};
@@ -148,7 +148,7 @@ pub fn continuation(done: &Done, run: &Run) -> Option<Continuation> {
     let decision = run.decisions.iter().rfind(|decision| !decision.void && decision.checkpoint)?;
     let (number, name) = current(run, None, Some(decision));
     let answered = match decision.kind {
-        Some(HoldKind::Verify) if decision.option.as_str() == option::ISSUES => Answered::IssuesFound,
+        Some(HoldKind::Verify) if decision.option.as_str() == option_ids::ISSUES => Answered::IssuesFound,
         Some(HoldKind::Verify) => Answered::Approved,
         Some(HoldKind::Action | HoldKind::Authentication) => Answered::Acted,
         Some(

@@ -63,9 +63,9 @@
 //! | [`notice`] | notifications of people through configured channels |
 //! | [`pipeline`], [`plan_summaries`], [`handover`] | pipelines, plans and checkpoints of agents |
 //! | [`definition`] | detecting workflow files that changed after a run started |
-//! | [`dry_run`], [`cases`] | dry runs and workflow tests |
+//! | [`dry_run`], [`test_files`] | dry runs and workflow tests |
 //! | [`removal`], [`retention`] | removing finished runs, on request and after the time that the settings keep them |
-//! | [`worktrees`], [`garbage`], [`gc`] | worktrees, and removing files that are no longer needed |
+//! | [`worktrees`], [`gc`] | worktrees and garbage collection |
 //! | [`backup`], [`verify`] | backups and integrity checks of the database |
 //! | [`script_worker`] | processes that evaluate scripts |
 //! | [`error`], [`code`], [`error_pages`] | errors, their codes and their documentation |
@@ -79,7 +79,6 @@ pub mod authority;
 pub mod background;
 pub mod backup;
 pub mod cancel;
-pub mod cases;
 pub mod change;
 pub mod code;
 pub mod deadlines;
@@ -88,7 +87,6 @@ pub mod describe;
 pub mod dry_run;
 pub mod error;
 pub mod error_pages;
-pub mod garbage;
 pub mod gc;
 pub mod graph;
 pub mod handover;
@@ -114,6 +112,7 @@ mod show;
 pub mod start;
 pub mod step;
 pub mod summary;
+pub mod test_files;
 pub mod validate;
 pub mod verify;
 pub mod view;

@@ -6,7 +6,7 @@
 
 use crate::code::Code;
 use crate::error::Error;
-use crate::garbage;
+use crate::gc::garbage;
 use crate::project::Project;
 use crate::select;
 use crate::view::{RunStatus, WorktreeView};

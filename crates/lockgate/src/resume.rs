@@ -9,7 +9,7 @@ use crate::project::Project;
 use crate::select;
 use crate::start::ANSWER_IN_ADVANCE;
 use crate::view::Aborted;
-use lockgate_engine::hold::{HoldKind, option};
+use lockgate_engine::hold::{HoldKind, option_ids};
 use lockgate_engine::id::{PhaseId, RunId, StepKey, TaskId};
 use lockgate_engine::run::command::{Caller, CommandKind};
 use lockgate_engine::run::event::PresetAnswer;
@@ -128,11 +128,11 @@ impl Project {
         }
         let mut nothing_to_rerun = false;
         if resume.rerun {
-            let rerun = answer_all(&mut driver, caller.clone(), HoldKind::Interrupted, option::RERUN).await?;
+            let rerun = answer_all(&mut driver, caller.clone(), HoldKind::Interrupted, option_ids::RERUN).await?;
             nothing_to_rerun = rerun == 0 && !resume.approve;
         }
         if resume.approve {
-            answer_all(&mut driver, caller, HoldKind::Checkpoint, option::CONTINUE).await?;
+            answer_all(&mut driver, caller, HoldKind::Checkpoint, option_ids::CONTINUE).await?;
         }
         Ok(Resumed::Here { driver: Box::new(driver), nothing_to_rerun })
     }
@@ -224,7 +224,7 @@ pub fn refuse_without_agent(run: &Run, config: &Config) -> Result<(), Error> {
 
 /// The answers to the open holds of a run that no process drives: interrupted tasks rerun, and the checkpoint is approved.
 fn remaining_answers(state: &Run, rerun: bool, approve: bool) -> Vec<CommandKind> {
-    let said = [(rerun, HoldKind::Interrupted, option::RERUN), (approve, HoldKind::Checkpoint, option::CONTINUE)];
+    let said = [(rerun, HoldKind::Interrupted, option_ids::RERUN), (approve, HoldKind::Checkpoint, option_ids::CONTINUE)];
     let answers = state.open_holds().into_iter().filter_map(|hold| {
         let (_, _, option) = said.iter().find(|(is_said, kind, _)| *is_said && *kind == hold.kind)?;
         let option = (*option).to_owned();

@@ -114,7 +114,7 @@ impl RetentionPass {
         Ok((removed, errors))
     }
 
-    /// Applies the settings now and then, until it is told that the worker has ended.
+    /// Applies the settings periodically until the worker has ended.
     pub(crate) async fn apply_until(&self, ended: &Arc<Notify>, halt: &Halt) {
         while self.retention.finished.is_some() {
             match self.apply(halt).await {

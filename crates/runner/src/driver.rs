@@ -9,18 +9,18 @@ mod claim;
 mod commit;
 mod error;
 mod halt;
+mod hold_timers;
 mod open_holds;
 mod submit;
-mod timers;
 
 pub use background::{ClaimedRun, Parked, detach, fork_with, start_detached, start_parked};
 use commit::{append_first, read_ahead, was_taken};
 pub use error::DriveError;
 pub use halt::{Halt, HaltReason};
+pub use hold_timers::{Fired, HoldTimer, fire_due, next_hold_timer};
 use submit::carry_out;
 pub(crate) use submit::record;
 pub use submit::{accept, submit};
-pub use timers::{Fired, HoldTimer, fire_due, next_hold_timer};
 
 use crate::load::{LoadedRun, catch_up, load, load_with_sizes};
 use crate::outbox;
@@ -91,7 +91,7 @@ pub struct Driver {
     /// over.
     recorded: bool,
     running: BTreeMap<Effect, Stop>,
-    /// Effects that are no longer wanted and were asked to stop, but have not ended yet.
+    /// Unwanted effects that were asked to stop but have not ended yet.
     ending: BTreeSet<Effect>,
     /// Effects that ended in this iteration of the loop.
     ended: Vec<Effect>,

@@ -9,7 +9,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::hash_chain::SealedCommit;
 use lockgate_store::conformance::{HistoryWriter, run_row};
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 use lockgate_store::{Append, PostgresStore, Store};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Client, NoTls, Statement};

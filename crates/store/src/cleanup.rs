@@ -1,4 +1,4 @@
-//! Removes files and joins threads that are no longer needed. A file that is left behind does no harm, so failures are only
+//! Removes unneeded files and joins threads. A file that is left behind does no harm, so failures are only
 //! logged.
 
 use std::fs;

@@ -26,14 +26,14 @@ pub enum StoreError {
         /// The newest format that this release knows.
         supported: i64,
     },
-    /// Acknowledged commits are no longer in the database.
+    /// Acknowledged commits are missing from the database.
     #[error("{} has lost recorded commits: {}", path.display(), list(missing))]
     CommitsMissing {
         path: PathBuf,
-        /// What is missing.
+        /// The missing commits of each run.
         missing: Vec<Missing>,
     },
-    /// The open database is no longer at its path.
+    /// The open database was moved or deleted.
     #[error("{} was removed or moved while it was in use, so nothing more can be recorded there", .0.display())]
     Gone(PathBuf),
     #[error("there is no {}; is this the right directory? `lockgate run` creates one", .0.display())]

@@ -24,7 +24,7 @@ impl HashChain {
         self.version
     }
 
-    /// Checks the next stored commit and adds what is wrong with it to `findings`.
+    /// Checks the next stored commit and adds its problems to `findings`.
     pub fn check_next(&mut self, commit: &SealedCommit, findings: &mut Vec<Finding>) {
         let place = format!("commit {}", commit.version);
         let mut find = |problem: String| findings.push(Finding::new(Some(&self.run), place.clone(), problem));

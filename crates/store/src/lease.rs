@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long before its end a lease is no longer relied on: everything started under it must have ended by then.
+/// How long before its end a driver stops relying on a lease: everything started under it must have ended by then.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// How long before its end everything that still runs is killed.

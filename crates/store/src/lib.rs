@@ -9,9 +9,9 @@
 //! | [`memory`] | an in-memory store with the same behaviour and injectable faults, for tests and simulation |
 //! | [`lease`] | how long a process may rely on its claims, by its own clock |
 //! | `change_feed` | one source of changes per process, any number of waiters |
-//! | `held` | the claims that this process holds |
+//! | `held_claims` | the claims that this process holds |
 //! | `sys` | system calls and files that only Linux has |
-//! | [`cleanup`] | removing files and joining threads that are no longer needed |
+//! | [`cleanup`] | removing unneeded files and joining threads |
 //! | [`backup`] | copies of a store in a file |
 //! | [`hash_chain`] | checks that every commit links to the one before it |
 //! | [`verify`] | detects changed or lost data in a store |
@@ -25,7 +25,7 @@ mod column_codes;
 pub mod conformance;
 pub mod error;
 pub mod hash_chain;
-mod held;
+mod held_claims;
 pub mod lease;
 pub mod memory;
 pub mod postgres;

@@ -260,7 +260,7 @@ pub struct RunRemoval {
     pub statuses: Vec<Status>,
 }
 
-/// What was removed with a run.
+/// The number of rows and values removed with a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedRows {
     /// How many rows, of all tables except the stored values.
@@ -287,7 +287,7 @@ pub enum Orphan {
     },
 }
 
-/// Acknowledged commits of a run that are no longer stored.
+/// Acknowledged commits of a run that are missing from the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
     pub run: RunId,
@@ -453,7 +453,7 @@ pub trait Store: Send + Sync {
     /// For verification: damage that the backend itself finds in its files.
     fn damage(&self) -> Future<'_, Result<Vec<String>, StoreError>>;
 
-    /// For verification: acknowledged commits that are no longer stored, if the backend can detect them.
+    /// For verification: acknowledged commits that are missing from the store, if the backend can detect them.
     fn missing_commits(&self) -> Future<'_, Result<Vec<Missing>, StoreError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
@@ -466,7 +466,7 @@ pub trait Store: Send + Sync {
     /// What [`Store::remove_unreferenced_values`] would remove.
     fn unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>>;
 
-    /// Removes the values that no run refers to, in one transaction, and returns what was removed.
+    /// Removes the values that no run refers to, in one transaction, and returns their number and size.
     fn remove_unreferenced_values(&self) -> Future<'_, Result<Unreferenced, StoreError>>;
 
     /// Removes a run that this process has claimed, with its history, its rows in every list, and the values that no other run refers to; all of it

@@ -14,7 +14,7 @@ const ROWS: usize = 256;
 /// Values are read in smaller pages because they may be large.
 const VALUES: usize = 16;
 
-/// A difference between the stored data and what was written.
+/// A difference between the stored data and the data that Lockgate wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The run it belongs to, if known.

@@ -3,8 +3,8 @@
 use lockgate_engine::run::command::{Caller, Channel, CommandKind, TerminalRule};
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{Driver, Halt, Parked, Paused, start_detached};
+use lockgate_runner::identity::cli_actor;
 use lockgate_runner::perform::Performer;
-use lockgate_runner::person::cli_actor;
 use lockgate_runner::root::Root;
 use lockgate_runner::runtime::{Clock, Runtime, SystemClock};
 use lockgate_runner::script::{Evaluator, WorkerCommand};
@@ -107,7 +107,7 @@ impl Harness {
     }
 
     fn prepare(&self) -> Result<Prepared, String> {
-        self.frozen.prepare(&self.root, self.runtime.store.driver(), SystemClock.seed(), StartOptions::default())
+        self.frozen.prepare(&self.root, self.runtime.store.driver(), SystemClock.seed(), StartOptions::default()).map_err(to_text)
     }
 }
 

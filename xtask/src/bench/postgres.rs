@@ -5,7 +5,7 @@ use super::project::{Root, sequential_phase};
 use super::table::{Row, Target, Unit};
 use super::{Bench, Workload};
 use lockgate_store::PostgresStore;
-use lockgate_store::postgres::server::Server;
+use lockgate_store::postgres::test_server::Server;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,7 +36,7 @@ impl Workload for OnPostgres {
         // On the same disk as everything else; another user runs the server if this one may not.
         let reachable = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&bench.directory, reachable).map_err(|error| error.to_string())?;
-        self.server = Some(Server::start_in(&bench.directory)?);
+        self.server = Some(Server::start_in(&bench.directory).map_err(|error| error.to_string())?);
         Ok(())
     }
 

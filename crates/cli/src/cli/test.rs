@@ -5,9 +5,9 @@ use crate::error::{CommandError, CommandErrorView};
 use crate::exit::Exit;
 use crate::print::{self, ERROR, FAINT, GOOD, STRONG, styled};
 use crate::{diagnostics, signals};
-use lockgate::cases::{CaseError, CaseFile, CaseView};
 use lockgate::code::Code;
 use lockgate::sanitize;
+use lockgate::test_files::{CaseError, CaseFile, CaseView};
 use lockgate_engine::plural::counted;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::Halt;
@@ -82,7 +82,7 @@ fn test_files(named: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
             files.push(path.clone());
             continue;
         }
-        let found = lockgate::cases::find(path)?;
+        let found = lockgate::test_files::find(path)?;
         if found.is_empty() {
             let message = format!("no *.test.yaml file in {}", sanitize::line(&path.to_string_lossy()));
             return Err(

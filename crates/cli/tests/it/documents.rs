@@ -8,7 +8,7 @@
 //! | `yaml file=NAME invalid` | the same, and `lockgate validate` must refuse it |
 //! | `console` | `$ command` lines with their output below; a person runs them with input and output redirected, so nothing is asked |
 //! | `console terminal` | the same at a terminal, where the page also shows what the reader types at prompts |
-//! | `console ci` | the same where there is no terminal |
+//! | `console ci` | the same without a terminal |
 //! | `… fragment` | not used; the paragraph before must say "fragment", "excerpt" or "part of" |
 //! | `sh setup` | not run; `lockgate` and `cargo xtask` must know the commands |
 //! | `json`, `rust`, `toml`, `ini`, `text` | data; JSON must parse, and `text` must not hide commands |

@@ -1,7 +1,7 @@
 //! Leases on PostgreSQL: a driver that was frozen or lost its connection runs nothing that another driver may run.
 
 use crate::project::{Output, Project, finish, lives, signal, until, without_terminal};
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};

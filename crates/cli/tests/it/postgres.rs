@@ -1,7 +1,7 @@
 //! The same command line on PostgreSQL.
 
 use crate::project::Project;
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 
 const FLOW: &str = "
 name: flow

@@ -1,7 +1,7 @@
 //! A project in a temporary directory, and running the program in it.
 
 use crate::store_selection;
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;

@@ -3,7 +3,7 @@
 //! `sqlite_only.txt` lists the tests that concern the SQLite file, each with a reason. They always use SQLite, and `cargo xtask
 //! test` runs them only there and reports their number.
 
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 
 const SQLITE_ONLY: &str = include_str!("sqlite_only.txt");
 

@@ -1,17 +1,19 @@
 //! Holds: questions of a run that wait for an answer, and the effect of an answer.
 
+mod action;
 mod diff;
-pub mod option;
+pub mod option_ids;
 mod options;
 mod question;
 
 #[cfg(test)]
 mod tests;
 
+pub use action::Action;
 pub(crate) use options::plain_words;
 pub use options::{
-    Action, Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options,
-    gate_options, handover_options, task_options, verify_options,
+    Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options, gate_options,
+    handover_options, task_options, verify_options,
 };
 pub use question::{Authentication, HoldQuestion, Topic, offered_text};
 

@@ -1,7 +1,8 @@
-//! The options of a hold, and what each of them does.
+//! The options of a hold: those that Lockgate offers, and how an answer selects one.
 
-use super::option;
-use crate::id::{OptionId, PhaseId, TaskId};
+use super::action::Action;
+use super::option_ids;
+use crate::id::{OptionId, PhaseId};
 use crate::run::budget::BudgetScope;
 use crate::run::handover::{Handover, HandoverKind};
 use crate::spec::workflow::question::DecisionOption;
@@ -29,68 +30,6 @@ pub struct Choice {
     /// For an option that repeats a phase of another workflow: all phases of that workflow, so that none of them stays skipped.
     #[serde(default)]
     pub restores: Vec<PhaseId>,
-}
-
-/// The effect of an option.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    Continue,
-    /// The run goes back to this phase.
-    RepeatPhase(PhaseId),
-    /// These later phases are skipped.
-    SkipPhases(Vec<PhaseId>),
-    /// The run ends here.
-    Abort,
-    /// Interrupted or failed work runs again.
-    Rerun,
-    /// Interrupted or failed work counts as done.
-    CountAsDone,
-    /// The budget is raised by its original amount.
-    RaiseBudget(BudgetScope),
-    /// These tasks are redone with the feedback, and then the question is asked again.
-    Redo(Vec<TaskId>),
-    /// The subject of the hold counts as failed.
-    Fail,
-}
-
-impl Action {
-    /// The name in files and records.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Continue => "continue",
-            Self::RepeatPhase(_) => "repeat_phase",
-            Self::SkipPhases(_) => "skip_phases",
-            Self::Abort => "abort",
-            Self::Rerun => "rerun",
-            Self::CountAsDone => "count_as_done",
-            Self::RaiseBudget(_) => "raise_budget",
-            Self::Redo(_) => "redo",
-            Self::Fail => "fail",
-        }
-    }
-
-    /// Whether the run continues past the shown files, so that these must not have changed.
-    pub fn continues(&self) -> bool {
-        match self {
-            Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
-            Self::RepeatPhase(_) | Self::Abort | Self::Rerun | Self::RaiseBudget(_) | Self::Redo(_) | Self::Fail => false,
-        }
-    }
-
-    /// Whether a phase, or some of its tasks, run again.
-    pub fn repeats(&self) -> bool {
-        match self {
-            Self::RepeatPhase(_) | Self::Redo(_) => true,
-            Self::Continue
-            | Self::SkipPhases(_)
-            | Self::Abort
-            | Self::Rerun
-            | Self::CountAsDone
-            | Self::RaiseBudget(_)
-            | Self::Fail => false,
-        }
-    }
 }
 
 impl Choice {
@@ -130,17 +69,19 @@ pub(crate) fn plain_words(words: &str) -> String {
 }
 
 /// Ends the run; separate from the options of the question itself.
-pub(super) static STOP: LazyLock<Choice> =
-    LazyLock::new(|| Choice { signals: vec!["stop".to_owned()], ..Choice::plain(option::ABORT, "Stop the run", Action::Abort) });
+pub(super) static STOP: LazyLock<Choice> = LazyLock::new(|| Choice {
+    signals: vec!["stop".to_owned()],
+    ..Choice::plain(option_ids::ABORT, "Stop the run", Action::Abort)
+});
 
 /// The options of a verification: only these two.
 pub fn verify_options(issues: Action, signal: Option<&str>) -> Vec<Choice> {
     vec![
         Choice {
             signals: signal.map(str::to_owned).into_iter().collect(),
-            ..Choice::plain(option::APPROVED, "Approve", Action::Continue)
+            ..Choice::plain(option_ids::APPROVED, "Approve", Action::Continue)
         },
-        Choice { with_feedback: true, requires_feedback: true, ..Choice::plain(option::ISSUES, "Report issues", issues) },
+        Choice { with_feedback: true, requires_feedback: true, ..Choice::plain(option_ids::ISSUES, "Report issues", issues) },
     ]
 }
 
@@ -155,15 +96,15 @@ fn offered(way: &DecisionOption, action: Action) -> Choice {
 pub fn action_options(signal: Option<&str>) -> Vec<Choice> {
     vec![Choice {
         signals: signal.map(str::to_owned).into_iter().collect(),
-        ..Choice::plain(option::DONE, "Done", Action::Continue)
+        ..Choice::plain(option_ids::DONE, "Done", Action::Continue)
     }]
 }
 
 pub fn authentication_options() -> Vec<Choice> {
     vec![
-        Choice::plain(option::DONE, "Done", Action::Rerun),
-        Choice::plain(option::FAILURE, "Treat it as a failure", Action::Fail),
-        Choice::plain(option::ABORT, "Abort", Action::Abort),
+        Choice::plain(option_ids::DONE, "Done", Action::Rerun),
+        Choice::plain(option_ids::FAILURE, "Treat it as a failure", Action::Fail),
+        Choice::plain(option_ids::ABORT, "Abort", Action::Abort),
     ]
 }
 
@@ -176,23 +117,23 @@ pub fn handover_options(handover: &Handover) -> Vec<Choice> {
     };
     let mut options = match handover.kind {
         HandoverKind::Verify => {
-            vec![Choice::plain(option::APPROVED, "Approve", Action::Rerun), in_words(option::ISSUES, "Report issues")]
+            vec![Choice::plain(option_ids::APPROVED, "Approve", Action::Rerun), in_words(option_ids::ISSUES, "Report issues")]
         }
         HandoverKind::Decision => {
             let ways = &handover.options;
             let offered = ways.iter().enumerate().map(|(at, way)| of_agent(way, at, ways));
-            offered.chain([in_words(option::ANSWER, "Answer in words")]).collect()
+            offered.chain([in_words(option_ids::ANSWER, "Answer in words")]).collect()
         }
-        HandoverKind::Action => vec![Choice::plain(option::DONE, "Done", Action::Rerun)],
+        HandoverKind::Action => vec![Choice::plain(option_ids::DONE, "Done", Action::Rerun)],
     };
-    options.push(Choice::plain(option::ABORT, "Abort", Action::Abort));
+    options.push(Choice::plain(option_ids::ABORT, "Abort", Action::Abort));
     options
 }
 
 /// An option of an agent. Whatever its name, choosing it only answers the agent: a word that selects one of our own options keeps
 /// that meaning, and the agent's option gets another id and label.
 fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice {
-    let ours = |words: &str| [option::ABORT, option::ANSWER, "answer in words"].contains(&plain_words(words).as_str());
+    let ours = |words: &str| [option_ids::ABORT, option_ids::ANSWER, "answer in words"].contains(&plain_words(words).as_str());
     let mut choice = offered(way, Action::Rerun);
     if ours(way.id.as_str()) {
         let free = |id: &String| !ways.iter().any(|way| plain_words(way.id.as_str()) == *id);
@@ -213,24 +154,30 @@ fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice 
 
 /// The options if commits named by an agent do not exist.
 pub fn commit_options() -> Vec<Choice> {
-    vec![Choice::plain(option::CONTINUE, "Continue anyway", Action::Rerun), Choice::plain(option::ABORT, "Abort", Action::Abort)]
+    vec![
+        Choice::plain(option_ids::CONTINUE, "Continue anyway", Action::Rerun),
+        Choice::plain(option_ids::ABORT, "Abort", Action::Abort),
+    ]
 }
 
 /// The options if the work of a phase is incomplete.
 pub fn gap_options(phase: &PhaseId) -> Vec<Choice> {
     vec![
-        Choice { with_feedback: true, ..Choice::plain(option::RETRY, "Run the phase again", Action::RepeatPhase(phase.clone())) },
-        Choice::plain(option::CONTINUE, "Continue anyway", Action::CountAsDone),
-        Choice::plain(option::ABORT, "Abort", Action::Abort),
+        Choice {
+            with_feedback: true,
+            ..Choice::plain(option_ids::RETRY, "Run the phase again", Action::RepeatPhase(phase.clone()))
+        },
+        Choice::plain(option_ids::CONTINUE, "Continue anyway", Action::CountAsDone),
+        Choice::plain(option_ids::ABORT, "Abort", Action::Abort),
     ]
 }
 
 /// The options if a budget is exhausted.
 pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
     vec![
-        Choice::plain(option::RAISE_BUDGET, "Raise the budget and continue", Action::RaiseBudget(scope.clone())),
-        Choice::plain(option::COUNT_AS_DONE, "Count as done", Action::CountAsDone),
-        Choice::plain(option::ABORT, "Abort", Action::Abort),
+        Choice::plain(option_ids::RAISE_BUDGET, "Raise the budget and continue", Action::RaiseBudget(scope.clone())),
+        Choice::plain(option_ids::COUNT_AS_DONE, "Count as done", Action::CountAsDone),
+        Choice::plain(option_ids::ABORT, "Abort", Action::Abort),
     ]
 }
 
@@ -238,9 +185,9 @@ pub fn budget_options(scope: &BudgetScope) -> Vec<Choice> {
 pub fn task_options() -> Vec<Choice> {
     let choice = Choice::plain;
     vec![
-        choice(option::RERUN, "Run again", Action::Rerun),
-        choice(option::COUNT_AS_DONE, "Count as done", Action::CountAsDone),
-        choice(option::ABORT, "Abort", Action::Abort),
+        choice(option_ids::RERUN, "Run again", Action::Rerun),
+        choice(option_ids::COUNT_AS_DONE, "Count as done", Action::CountAsDone),
+        choice(option_ids::ABORT, "Abort", Action::Abort),
     ]
 }
 
@@ -248,7 +195,7 @@ pub fn task_options() -> Vec<Choice> {
 /// same numbers everywhere.
 pub fn gate_options(phase: &PhaseId) -> Vec<Choice> {
     let mut options = task_options();
-    let repeat = Choice::plain(option::REPEAT, "Run the phase again with its findings", Action::RepeatPhase(phase.clone()));
+    let repeat = Choice::plain(option_ids::REPEAT, "Run the phase again with its findings", Action::RepeatPhase(phase.clone()));
     options.push(Choice { with_feedback: true, ..repeat });
     options
 }

@@ -1,6 +1,6 @@
 //! The full question of a hold, and its text for people.
 
-use super::option;
+use super::option_ids;
 use super::{Choice, HoldKind};
 use crate::id::OptionId;
 use crate::run::handover::{Handover, HandoverKind};
@@ -79,7 +79,7 @@ impl HoldQuestion {
             | HoldKind::Budget
             | HoldKind::Handover => ("Action Required", "Type \"done\" when complete"),
         };
-        let agreed = self.signal.as_deref().filter(|word| ![option::APPROVED, option::DONE].contains(word));
+        let agreed = self.signal.as_deref().filter(|word| ![option_ids::APPROVED, option_ids::DONE].contains(word));
         let action = match (agreed, action.split_once("\" ")) {
             (Some(word), Some((before, after))) => format!("{before}\" (or \"{word}\") {after}"),
             (Some(_), None) | (None, _) => action.to_owned(),

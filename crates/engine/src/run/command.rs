@@ -79,7 +79,7 @@ pub enum CommandKind {
     /// An agent replied to a query from a script.
     AgentQueryAnswered {
         requester: Requester,
-        /// The reply as JSON, or why there is none.
+        /// The reply as JSON, or why the query failed.
         text: Result<StoredValue, Failure>,
         agent: Option<Box<AgentReport>>,
     },

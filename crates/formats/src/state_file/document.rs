@@ -1,6 +1,6 @@
 //! The content of a pipeline's state file. It is derived from the run, so its lists always agree with each other.
 
-use crate::output_position::output_position;
+use crate::first_error::output_position;
 use lockgate_engine::run::pipeline::{FileError, Fix, Imported, Lifecycle, Notes, PipelineFailure, PipelineProgress, Review};
 use lockgate_engine::run::state::Run;
 use lockgate_engine::spec::workflow::Pipeline;

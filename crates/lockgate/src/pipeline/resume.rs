@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::project::Project;
 use crate::resume::Resume;
 use crate::view::{lockgate, resume_command};
-use lockgate_engine::hold::option;
+use lockgate_engine::hold::option_ids;
 use lockgate_engine::id::{PhaseId, RunId};
 use lockgate_engine::run::command::Caller;
 use lockgate_engine::run::event::PresetAnswer;
@@ -199,7 +199,7 @@ impl PipelineResume {
         }
         // The aborted checkpoint opens again, so its answer is preset.
         if let Some(phase) = self.aborted_at.as_ref().filter(|_| resume.approve) {
-            let answer = PresetAnswer { selector: phase.to_string(), option: option::CONTINUE.to_owned(), feedback: None };
+            let answer = PresetAnswer { selector: phase.to_string(), option: option_ids::CONTINUE.to_owned(), feedback: None };
             resume.answers.push(answer);
         }
         Ok(())

@@ -8,7 +8,7 @@ use lockgate::project::{Options, Project};
 use lockgate::start::Start;
 use lockgate::view::RunStatus;
 use lockgate::worker::{Observer, Report, Worker};
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

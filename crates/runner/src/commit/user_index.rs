@@ -145,7 +145,7 @@ pub(super) fn is_left_behind(next_to: &Path) -> bool {
     Names::next_to(&next_to.with_file_name("index")).are_left_behind()
 }
 
-/// The user's index, locked. Dropping it discards what was prepared.
+/// The user's index, locked. Dropping it discards the prepared index.
 pub(super) struct Locked<'r> {
     repository: &'r Repository,
     names: Names,

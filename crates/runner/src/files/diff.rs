@@ -6,9 +6,8 @@ use super::size::format_size;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{PresentedFile, Seen, SymbolicLink};
 use lockgate_engine::plural::counted;
-use similar::TextDiff;
+use lockgate_formats::unified_diff::{Side, unified_diff};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 /// How many lines of difference are shown per file and in total: they become part of the run's history.
 const LINES_OF_A_FILE: usize = 200;
@@ -17,13 +16,10 @@ const LINES_IN_ALL: usize = 2_000;
 /// How many characters of a line are shown: a line of a generated file can be the whole file.
 const CHARACTERS_OF_A_LINE: usize = 500;
 
-/// How long to search for the shortest difference; after that a longer one will do.
-const PATIENCE: Duration = Duration::from_millis(300);
-
 /// Looks up a stored value by its digest.
 type Value<'a> = &'a dyn Fn(&Digest) -> Option<Vec<u8>>;
 
-/// The differences between what was shown and what exists now, one text per changed file.
+/// The differences between the shown files and the current ones, one text per changed file.
 pub fn diff(before: &[PresentedFile], after: &[PresentedFile], value: &dyn Fn(&Digest) -> Option<Vec<u8>>) -> Vec<String> {
     let now: BTreeMap<&str, &PresentedFile> = after.iter().map(|file| (file.path.as_str(), file)).collect();
     let known: BTreeSet<&str> = before.iter().map(|file| file.path.as_str()).collect();
@@ -118,9 +114,8 @@ fn content_difference(
     let (Some(old_text), Some(new_text)) = (text_of(&old_bytes), text_of(&new_bytes)) else {
         return format!("{path} changed (binary, {sizes})");
     };
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old_text, new_text);
-    let mut unified = diff.unified_diff();
-    let text = unified.context_radius(3).header(&format!("{path} (as shown)"), &format!("{path} (now)")).to_string();
+    let (old_name, new_name) = (format!("{path} (as shown)"), format!("{path} (now)"));
+    let text = unified_diff(Side { name: &old_name, text: old_text }, Side { name: &new_name, text: new_text });
     let mut lines = vec![format!("{path} changed ({sizes})")];
     lines.extend(text.lines().map(|line| shortened(line, CHARACTERS_OF_A_LINE)));
     capped(lines, "more line")

@@ -15,7 +15,7 @@ mod fan_out;
 mod gap_check;
 mod handover;
 mod loops;
-mod notices;
+mod notice_secrets;
 mod prompt;
 mod script;
 mod secrets;
@@ -94,7 +94,7 @@ impl Performer {
             command,
             shell: config.shell.clone(),
             render,
-            secrets: Box::new(notices::Secrets(self.shared.clone())),
+            secrets: Box::new(notice_secrets::Secrets(self.shared.clone())),
         };
         let subscriptions = config.notify.subscriptions();
         let courier = Courier::new(store.clone(), Arc::new(SystemClock), subscriptions, Box::new(channel));

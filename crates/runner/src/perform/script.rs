@@ -433,7 +433,7 @@ pub(super) fn masked(shared: &Shared, eval_error: &EvalError) -> Failure {
     Failure { kind: eval_error.kind, message: masks.mask_text(&eval_error.message).into_owned(), tail }
 }
 
-/// Writes a script's log. An unwritable log is no reason to fail a script that did its work.
+/// Writes a script's log. An unwritable log does not fail a script that did its work.
 pub(super) fn keep_log(shared: &Shared, run: &RunId, key: &TaskKey, lines: &[String], log: &Path) {
     if lines.is_empty() {
         return;

@@ -24,7 +24,7 @@ pub struct Orphans {
     pub ended: Vec<u32>,
 }
 
-/// Stops what is left of a job whose Lockgate is gone, and returns once its lock is free. Blocks for about ten seconds at
+/// Stops the remaining processes of a job whose Lockgate is gone, and returns once its lock is free. Blocks for about ten seconds at
 /// most.
 ///
 /// A pid in a lock file proves nothing, because it may have been reused long ago. Only processes that hold the lock or carry

@@ -58,8 +58,8 @@ impl<'a> OutputPipes<'a> {
         }
     }
 
-    /// Reads what is left in the pipes, without waiting for other processes that keep them open. The job has ended, so there
-    /// is no more than a pipe can hold. It bypasses the runtime, which may not know of the last bytes yet.
+    /// Reads the remaining bytes, without waiting for other processes that keep the pipes open. The job has ended, so at most
+    /// one full buffer per pipe is left. It bypasses the runtime, which may not know of the last bytes yet.
     pub(super) fn drain(&mut self) {
         for (which, pipe) in [(Pipe::SeparateOutput, self.apart.take()), (Pipe::All, self.all.take())] {
             let Some(pipe) = pipe else { continue };

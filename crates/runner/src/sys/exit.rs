@@ -43,7 +43,7 @@ impl Exit {
             Self::Handle(handle) => {
                 if let Err(error) = handle.readable().await {
                     // Only a runtime that is shutting down gives an error; nothing would be waited for then.
-                    tracing::debug!(%error, "the end of a process is no longer waited for");
+                    tracing::debug!(%error, "stopped waiting for a process to exit");
                 }
             }
             #[cfg(not(target_os = "linux"))]

@@ -125,7 +125,7 @@ pub enum NotMerged {
 pub fn merge(root: &Root, existing: &ExistingWorktree) -> Result<String, NotMerged> {
     let dir = root.dir();
     let into = git(dir, &["symbolic-ref", "--quiet", "--short", "HEAD"]).map_err(|_| NotMerged::NoBranch)?;
-    // Untracked files are no obstacle; git itself refuses to overwrite them.
+    // Untracked files do not block a merge; git itself refuses to overwrite them.
     let changed = changes(dir, "no").map_err(NotMerged::Git)?;
     if !changed.is_empty() {
         return Err(NotMerged::RootChanged(changed));

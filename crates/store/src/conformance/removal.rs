@@ -128,7 +128,7 @@ pub async fn a_removal_is_a_change(backend: &dyn Backend) {
     };
     let limit = Duration::from_secs(20);
     let (changed, ()) = tokio::join!(tokio::time::timeout(limit, waits), removes);
-    assert!(changed.is_ok(), "no one was told of the removal");
+    assert!(changed.is_ok(), "the waiter was not notified of the removal");
 }
 
 /// A claim.

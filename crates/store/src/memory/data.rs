@@ -1,7 +1,7 @@
 //! The data of the in-memory store and its queries.
 
 use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
-use crate::held::{HeldClaims, Reservation};
+use crate::held_claims::{HeldClaims, Reservation};
 use crate::store::{
     Append, Cursor, Delivery, DriverInfo, HoldFilter, ListedHold, ListedRun, Loaded, MaterializedState, Orphan, OutboxEntry,
     OutboxFilter, Page, RemovedRows, RunRemoval, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,

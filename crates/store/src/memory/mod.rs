@@ -9,7 +9,7 @@ mod data;
 use crate::backup::{ReadSnapshot, copy_runs};
 use crate::change_feed::ChangeFeed;
 use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
-use crate::held::HeldClaims;
+use crate::held_claims::HeldClaims;
 use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Orphan, OutboxEntry, OutboxFilter, Page,
     RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue, Unreferenced,

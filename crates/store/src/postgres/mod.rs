@@ -16,6 +16,7 @@
 //! | `reader`, `lists`, `scan` | read histories, lists and everything |
 //! | `outbox` | notices to be delivered |
 //! | `maintenance` | backups; removing unreferenced values |
+//! | `claims` | which driver drives a run |
 //! | `drivers`, `process` | which processes drive runs, and which of them are alive |
 //! | `changes` | notifies waiters of changes by other processes |
 //! | `errors` | translates errors of PostgreSQL and the network |
@@ -23,6 +24,7 @@
 mod address;
 mod append;
 mod changes;
+mod claims;
 mod columns;
 mod connection;
 mod drivers;
@@ -35,10 +37,10 @@ mod reader;
 mod remove;
 mod scan;
 mod schema;
+mod single_append;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
-pub mod server;
-mod single_append;
+pub mod test_server;
 mod thread;
 mod tls;
 mod writer;

@@ -4,12 +4,13 @@
 
 use super::append::{self, Appended};
 use super::changes::Changes;
+use super::claims::Claimed;
 use super::connection::{Connection, Session};
-use super::drivers::{Claimed, Drivers, end_lease};
+use super::drivers::{Drivers, end_lease};
 use super::errors::{explain, is_refused, is_worth_retrying};
 use super::remove::{self, Removed};
 use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
-use crate::held::{Awaited, Reservation};
+use crate::held_claims::{Awaited, Reservation};
 use crate::store::{Append, RemovedRows, RunRemoval};
 use lockgate_engine::id::RunId;
 use std::collections::HashSet;

@@ -278,7 +278,7 @@ impl Changes {
         self.warning.get_or_init(|| warning);
     }
 
-    /// Checks everything. Waiters get an error only if a failure persists: a temporary one is no reason to stop driving.
+    /// Checks everything. Waiters get an error only if a failure persists: a temporary one must not stop a driver.
     fn check_patiently(&self, alive: &mut BTreeSet<DriverId>, failing: &mut Option<Instant>) -> bool {
         let Err(error) = self.check_all(alive) else {
             *failing = None;

@@ -1,7 +1,8 @@
 //! Commits a batch of requests in one transaction on the writing connection.
 
-use super::append::{self, Appended, Broken, Claimed, Granted, Remembered};
+use super::append::{self, Appended, Broken, Remembered};
 use super::changes::Changes;
+use super::claims::{self, Claimed, Granted};
 use super::drivers::Drivers;
 use super::errors::{explain, is_busy};
 use super::file_identity::FileIdentity;
@@ -178,9 +179,9 @@ impl Committer {
             Request::Append(append, appended, _) => {
                 *appended = append::append(connection, &mut self.remembered, &self.drivers, append)?;
             }
-            Request::Claim(wanted, claimed, _) => *claimed = append::claim(connection, &self.drivers, wanted)?,
+            Request::Claim(wanted, claimed, _) => *claimed = claims::claim(connection, &self.drivers, wanted)?,
             Request::Release(run, epoch, released, _) => {
-                *released = append::release(connection, &self.drivers, run, *epoch)?;
+                *released = claims::release(connection, &self.drivers, run, *epoch)?;
             }
             Request::Remove(removal, removed, _) => {
                 *removed = remove::remove(connection, &self.drivers, removal)?;

@@ -7,7 +7,7 @@
 use super::errors::explain_system;
 use crate::cleanup;
 use crate::error::StoreError;
-use crate::held::HeldClaims;
+use crate::held_claims::HeldClaims;
 use crate::store::DriverInfo;
 use crate::sys::process::start_ticks;
 use lockgate_engine::id::{DriverId, IdSource};

@@ -14,11 +14,13 @@
 //! | `scan_guard` | bounds every read, even of a damaged database |
 //! | `reader`, `lists`, `scan` | read histories, lists and everything |
 //! | `maintenance` | backups; removing unreferenced values |
+//! | `claims` | which process drives a run |
 //! | `drivers` | which processes drive runs, and which of them are alive |
 //! | `errors` | translates errors of SQLite and the operating system |
 
 mod append;
 mod changes;
+mod claims;
 mod committer;
 mod drivers;
 mod errors;
@@ -44,8 +46,8 @@ use crate::store::{
     Append, Delivery, DriverInfo, Future, HoldFilter, ListedHold, ListedRun, Loaded, Missing, Orphan, OutboxEntry, OutboxFilter,
     Page, RemovedRows, RunFilter, RunRemoval, Store, StoredCommit, StoredRun, StoredValue, Unreferenced, refuse_misuse,
 };
-use append::Wanted;
 use changes::{Changes, Watcher};
+use claims::Wanted;
 use committer::Committer;
 use drivers::Drivers;
 use file_identity::FileIdentity;

@@ -100,7 +100,7 @@ impl Drop for Source {
     }
 }
 
-/// Opens the database with the first option that works; `None` if there is none.
+/// Opens the database with the first option that works; `None` if none does.
 pub(super) fn open(location: &Location, scan_guard: &ScanGuard) -> Option<Source> {
     let database = &fs::canonicalize(&location.database).ok()?;
     let check = |mut source: Source| {

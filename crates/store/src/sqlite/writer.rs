@@ -5,12 +5,13 @@
 //! which a helper thread makes. The helper also handles everything that may take long: large values, a lock held by another
 //! process, and checkpoints. Nothing is delayed to make a batch larger.
 
-use super::append::{Appended, Claimed, Granted, Wanted};
+use super::append::Appended;
+use super::claims::{Claimed, Granted, Wanted};
 use super::committer::Committer;
 use super::outbox::Change;
 use super::remove::Removed;
 use crate::error::{AppendError, ClaimError, RemoveError, StoreError};
-use crate::held::{Awaited, HeldClaims};
+use crate::held_claims::{Awaited, HeldClaims};
 use crate::store::{Append, RemovedRows, RunRemoval};
 use lockgate_engine::id::RunId;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, mpsc};

@@ -1,7 +1,7 @@
 //! Runs the conformance suite on every backend.
 
 use lockgate_store::conformance::Backend;
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 use lockgate_store::{MemoryStore, PostgresStore, SqliteStore, Store};
 use tempfile::TempDir;
 

@@ -9,7 +9,7 @@ use lockgate_engine::run::index::RunRow;
 use lockgate_engine::run::index::TimerKind;
 use lockgate_engine::time::Timestamp;
 use lockgate_store::conformance::{HistoryWriter, hold_row, run_row, timer_row};
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 use lockgate_store::{
     Append, AppendError, ClaimError, HoldFilter, MemoryStore, Page, PostgresStore, RunRemoval, SqliteStore, Store, StoredRun,
 };

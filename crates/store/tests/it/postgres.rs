@@ -3,7 +3,7 @@
 use crate::processes::block_on;
 use lockgate_engine::id::RunId;
 use lockgate_store::conformance::{HistoryWriter, run_row};
-use lockgate_store::postgres::server::server;
+use lockgate_store::postgres::test_server::server;
 use lockgate_store::{Append, AppendError, ClaimError, Page, PostgresStore, Store, StoreError, verify_store};
 use std::sync::Arc;
 

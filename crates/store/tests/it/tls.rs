@@ -2,7 +2,7 @@
 
 use crate::processes::block_on;
 use lockgate_store::conformance::HistoryWriter;
-use lockgate_store::postgres::server::{PASSWORD, encrypted_server};
+use lockgate_store::postgres::test_server::{PASSWORD, encrypted_server};
 use lockgate_store::{PostgresStore, StoreError};
 use std::io::{Read, Write};
 

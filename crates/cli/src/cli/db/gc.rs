@@ -6,7 +6,7 @@ use crate::authority::{Authority, Decision};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print::{self, FAINT, styled};
-use lockgate::garbage::GarbageKind;
+use lockgate::gc::garbage::GarbageKind;
 use lockgate::gc::{Collected, CollectedView};
 use lockgate::sanitize;
 use lockgate_engine::plural::counted;

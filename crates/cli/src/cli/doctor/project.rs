@@ -3,7 +3,7 @@
 use super::Check;
 use crate::open;
 use crate::sys;
-use lockgate::garbage;
+use lockgate::gc::garbage;
 use lockgate_engine::plural::counted;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::Timestamp;

@@ -84,7 +84,7 @@ impl Names {
             } else if is("time") {
                 r"\d{4}-\d\d-\d\d[T ][0-9:.]+(Z| ?[+-]\d\d:\d\d)?".to_owned()
             } else if is("age") {
-                // The spaces before an age belong to what was found.
+                // The match includes the spaces before an age.
                 " *(just now|[0-9hmsd. ]+ ago)".to_owned()
             } else if is("took") {
                 "[0-9][0-9hmsd. ]*".to_owned()

@@ -69,7 +69,7 @@ impl Run {
         })
     }
 
-    /// Fans out a task. Earlier items that are no longer listed are omitted.
+    /// Fans out a task. Omits earlier items that the list no longer contains.
     pub(super) fn fan_out(&mut self, key: &TaskKey, tasks: &[PlannedTask], at: Timestamp) -> Result<(), ApplyError> {
         self.task(key, at, |_| TaskState::FannedOut)?;
         self.current_phase_mut()?.drop_items(key);

@@ -11,6 +11,7 @@ mod lifecycle;
 mod outcomes;
 mod overrides;
 mod pipeline;
+mod timers;
 
 pub(in crate::run) use answer_change::change_answer;
 pub use answer_change::{Consequences, consequences};
@@ -83,7 +84,7 @@ pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
 /// process watched the clock. The fired deadlines become part of the history even if the command is refused.
 pub fn fire_deadlines(run: &mut Run, at: Timestamp) -> Vec<Entry> {
     let mut entries = Vec::new();
-    while let Some(events) = answer::next_deadline(run, at) {
+    while let Some(events) = timers::next_deadline(run, at) {
         for event in events {
             let actor = Some(Box::new(Actor::automatic("deadline", Channel::Deadline)));
             let entry = Entry { at, actor, cause: None, event };
@@ -164,7 +165,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             let mut ids = IdSource::new(envelope.seed);
             Ok(answer::checked(run, (hold, *revision), failure.as_ref(), envelope.at, &mut ids))
         }
-        CommandKind::TimerDue { timer } => Ok(answer::timer_due(run, timer, envelope.at, &mut IdSource::new(envelope.seed))),
+        CommandKind::TimerDue { timer } => Ok(timers::timer_due(run, timer, envelope.at, &mut IdSource::new(envelope.seed))),
         CommandKind::Advance => Ok(Vec::new()),
         CommandKind::ChangeAnswer(change) => change_answer(run, envelope, change),
         CommandKind::Answer { hold, revision, option, feedback } => {

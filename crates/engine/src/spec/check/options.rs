@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
-use crate::hold::{Action, Choice, option};
+use crate::hold::{Action, Choice, option_ids};
 use crate::id::{OptionId, PhaseId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -92,7 +92,7 @@ enum Kind {
 /// The options if a checkpoint does not set any.
 pub fn default_choices(with_feedback: bool) -> Vec<Choice> {
     let choice = |id: &str, label: &str, action| Choice { with_feedback, ..Choice::plain(id, label, action) };
-    vec![choice(option::CONTINUE, "Continue", Action::Continue), choice(option::ABORT, "Abort", Action::Abort)]
+    vec![choice(option_ids::CONTINUE, "Continue", Action::Continue), choice(option_ids::ABORT, "Abort", Action::Abort)]
 }
 
 impl Checker<'_, '_> {

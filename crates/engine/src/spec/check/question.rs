@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::fields::{Fields, Format, Key, Rule, Shape, words};
-use crate::hold::{Action as Effect, Choice, action_options, decision_options, option, plain_words, verify_options};
+use crate::hold::{Action as Effect, Choice, action_options, decision_options, option_ids, plain_words, verify_options};
 use crate::id::{OptionId, PhaseId, TaskId};
 use crate::spec::code::ProblemCode;
 use crate::spec::problem::shown;
@@ -382,7 +382,8 @@ impl Checker<'_, '_> {
 /// Whether a word is accepted as an approval: not empty, not a number, and not another answer.
 pub(crate) fn is_signal(signal: &str) -> bool {
     let words = plain_words(signal);
-    let taken = [option::ISSUES, "report issues", option::ABORT, option::FAILURE, option::ANSWER].contains(&words.as_str());
+    let taken = [option_ids::ISSUES, "report issues", option_ids::ABORT, option_ids::FAILURE, option_ids::ANSWER]
+        .contains(&words.as_str());
     !words.is_empty() && !taken && words.parse::<u64>().is_err()
 }
 

@@ -72,7 +72,7 @@ pub(super) fn parse(template: &str) -> (Vec<Node<'_>>, Vec<TemplateError>) {
 struct Parser<'t> {
     template: &'t str,
     at: usize,
-    /// Whether there may be another `--}}`. After one failed search there is no further one.
+    /// Whether there may be another `--}}`. After one failed search, the parser does not search again.
     has_dashed_end: bool,
     nodes: Vec<Node<'t>>,
     /// The open sections; the last one is the innermost.

@@ -1,4 +1,4 @@
-//! Finds files in a project's directory that are no longer needed. Finding them changes nothing. Output directories and the files
+//! Finds garbage in a project's directory, without changing anything. Output directories and the files
 //! of unfinished runs are never reported.
 
 use lockgate_engine::id::RunId;
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 /// Younger files may belong to a run that is being created or a file that is being written, so they are ignored.
 const YOUNG: Duration = Duration::from_secs(3600);
 
-/// The kinds of files that are no longer needed.
+/// The kinds of garbage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GarbageKind {
@@ -52,7 +52,7 @@ impl GarbageKind {
     }
 }
 
-/// A file, directory or worktree that is no longer needed.
+/// A file, directory or worktree that can be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GarbageItem {
     /// Its kind.
@@ -192,7 +192,7 @@ pub fn held_locks(root: &Root, run: &RunId) -> Vec<(PathBuf, String)> {
     .collect()
 }
 
-/// The file that marks the directory of a run whose removal was requested. Nothing in the directory is needed once the run is no longer in the database.
+/// The file that marks the directory of a run whose removal was requested. Once the run is gone from the database, nothing in the directory is needed.
 const REMOVED: &str = "removed";
 
 /// Marks a run's directory, if it exists, before the run is removed from the database.

@@ -21,7 +21,7 @@ use lockgate_runner::start::{StartOptions, WorkflowFile};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// How deep [`find`] descends, and how many directories it visits, before it gives up on a tree that is no project.
+/// How deep [`find`] descends, and how many directories it visits, before it gives up on a tree that is not a project.
 const MAX_DEPTH: usize = 32;
 const MAX_DIRECTORIES: usize = 100_000;
 
