@@ -30,9 +30,9 @@ pub(crate) fn runs(current: &OsStr) -> Vec<CompletionCandidate> {
         let feature = run.feature.as_deref().map(|feature| format!(" ({feature})")).unwrap_or_default();
         found.push(candidate(run.run.as_str(), &format!("{}{feature}, {}", run.workflow, run.status)));
         if let Some(feature) = run.feature {
-            found.push(candidate(&feature, &format!("newest run of {feature}")));
+            found.extend(is_plain(&feature).then(|| candidate(&feature, &format!("newest run of {feature}"))));
         }
-        found.push(candidate(&run.workflow, &format!("newest run of {}", run.workflow)));
+        found.extend(is_plain(&run.workflow).then(|| candidate(&run.workflow, &format!("newest run of {}", run.workflow))));
     }
     starting_with(found, current)
 }
@@ -54,8 +54,11 @@ pub(crate) fn options(current: &OsStr) -> Vec<CompletionCandidate> {
         let row = select::hold(project.store(), &select::hold_name(&hold)?).await?.row;
         Ok(lockgate::view::HoldView::listed(row).options)
     });
-    let of = |option: lockgate::view::OptionView| candidate(&option.label, option.pros.as_deref().unwrap_or_default());
-    starting_with(options.unwrap_or_default().into_iter().map(of).collect(), current)
+    let of = |(index, option): (usize, lockgate::view::OptionView)| match is_plain(&option.label) {
+        true => candidate(&option.label, option.pros.as_deref().unwrap_or_default()),
+        false => candidate(&(index + 1).to_string(), &option.label),
+    };
+    starting_with(options.unwrap_or_default().into_iter().enumerate().map(of).collect(), current)
 }
 
 /// Suggests the tasks and gates of the run on the command line, or of the newest run.
@@ -127,6 +130,12 @@ fn value(given: &ArgMatches, name: &str) -> Option<String> {
     }
     let mut both = given.try_get_many::<String>("run_and_task").ok().flatten()?;
     both.next().filter(|_| both.len() > 0).cloned()
+}
+
+/// Whether a shell takes a value literally. Shells insert suggestions as they are, and a task can choose the name of a workflow, a feature
+/// or an option.
+fn is_plain(value: &str) -> bool {
+    lockgate::view::shell_word(value) == value && !value.starts_with('-') && value != NEWEST
 }
 
 fn candidate(value: &str, help: &str) -> CompletionCandidate {

@@ -1,11 +1,11 @@
-//! The only module that prints: data on stdout, messages on stderr. Write errors are ignored, because they mean that nothing reads the
-//! output.
+//! The only module that prints: data on stdout, messages on stderr. If stdout cannot be written, the program says so and fails at its end;
+//! a pipe that its reader closed is not an error. Write errors on stderr are ignored, because nothing could report them.
 
 use crate::live;
 use anstyle::{AnsiColor, Style};
 use lockgate::sanitize;
 use serde::Serialize;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::OnceLock;
 
 /// Failures.
@@ -29,13 +29,34 @@ pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
 /// Prints sanitized text to stdout, without styles if they are not supported. Returns whether stdout is still read.
 pub(crate) fn data(text: &str) -> bool {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
+    was_written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Prints raw bytes to stdout. Returns whether stdout is still read.
 pub(crate) fn bytes(bytes: &[u8]) -> bool {
-    let mut out = std::io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).is_ok()
+    let mut out = io::stdout().lock();
+    was_written(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+/// The first error of stdout other than a closed pipe.
+static LOST_OUTPUT: OnceLock<io::Error> = OnceLock::new();
+
+fn was_written(result: io::Result<()>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(error) => {
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                // Only the first error is kept.
+                let _ = LOST_OUTPUT.set(error);
+            }
+            false
+        }
+    }
+}
+
+/// Why output was lost, if it was.
+pub(crate) fn lost_output() -> Option<&'static io::Error> {
+    LOST_OUTPUT.get()
 }
 
 /// Prints indented JSON to stdout.
@@ -86,29 +107,29 @@ pub(crate) fn note(text: impl std::fmt::Display) {
 
 /// Writes raw text to the terminal, for cursor movement. Only the prompt uses it, without a live display.
 pub(crate) fn terminal(text: &str) {
-    let mut out = std::io::stderr().lock();
+    let mut out = io::stderr().lock();
     // Not logged, because the log goes to the same terminal.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Whether a person at a terminal can read messages and answer.
 pub(crate) fn is_interactive() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 pub(crate) fn stderr_is_terminal() -> bool {
-    std::io::stderr().is_terminal()
+    io::stderr().is_terminal()
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {
-    std::io::stdout().is_terminal()
+    io::stdout().is_terminal()
 }
 
 pub(crate) fn stdout_has_colour() -> bool {
-    anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
 pub(crate) fn stderr_has_colour() -> bool {
     static COLOUR: OnceLock<bool> = OnceLock::new();
-    *COLOUR.get_or_init(|| anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
+    *COLOUR.get_or_init(|| anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never)
 }

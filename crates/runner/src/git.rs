@@ -1,7 +1,7 @@
 //! Calling git.
 
 use crate::identity::TASK_VARIABLE;
-use crate::process::OF_ANOTHER_REPOSITORY;
+use crate::process::{OF_ANOTHER_REPOSITORY, in_marked_session};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -37,6 +37,7 @@ pub fn git_with(dir: &Path, arguments: &[&str], input: &str) -> Result<String, G
 /// Runs a git command and returns its output as bytes, because file names need not be UTF-8.
 pub(crate) fn output_of(mut command: Command, input: &[u8]) -> Result<Vec<u8>, GitError> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    in_marked_session(&mut command);
     let mut child = command.spawn().map_err(GitError::NotStarted)?;
     let mut stdin = child.stdin.take();
     let input = input.to_owned();
@@ -49,11 +50,14 @@ pub(crate) fn output_of(mut command: Command, input: &[u8]) -> Result<Vec<u8>, G
     outcome(output)
 }
 
-/// A git command in a directory, ignoring environment variables that point to other repositories.
+/// A git command in a directory, ignoring environment variables that point to other repositories, and settings with which a task could
+/// hide a change from git: a file monitor that reports none, and objects that are replaced by others. Whoever starts it, other than
+/// with [`output_of`] or as a job, must call [`in_marked_session`].
 pub(crate) fn git_command(dir: &Path) -> Command {
     let mut command = Command::new("git");
-    command.current_dir(dir).env("GIT_TERMINAL_PROMPT", "0");
-    // Hooks, filters and file monitors that git starts must not be able to answer as a person, even if they outlive git.
+    command.args(["-c", "core.fsmonitor=false"]).current_dir(dir);
+    command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_REPLACE_OBJECTS", "1");
+    // Hooks and filters that git starts must not be able to answer as a person, even if they outlive git.
     if std::env::var_os(TASK_VARIABLE).is_none() {
         command.env(TASK_VARIABLE, "(a program that git started)");
     }

@@ -151,21 +151,31 @@ pub(crate) fn main() -> ExitCode {
         return exit;
     }
     CompleteEnv::with_factory(definition).var(complete::VARIABLE).complete();
+    let exit = parse_and_execute();
+    match print::lost_output() {
+        Some(error) => {
+            CommandError::new(Code::Unwritable, format!("stdout cannot be written: {error}"))
+                .help("the output is incomplete; free space, or write it elsewhere")
+                .report();
+            if exit == Exit::Done { Exit::Failed } else { exit }.into()
+        }
+        None => exit.into(),
+    }
+}
+
+fn parse_and_execute() -> Exit {
     let parsed = definition().try_get_matches().and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
-        Err(error) => return usage(&error).into(),
+        Err(error) => return usage(&error),
     };
-    match execute(arguments) {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            error.report();
-            if wants_json() {
-                print::json_lines(&[ErrorView { error: error.view() }]);
-            }
-            error.exit().into()
+    execute(arguments).unwrap_or_else(|error| {
+        error.report();
+        if wants_json() {
+            print::json_lines(&[ErrorView { error: error.view() }]);
         }
-    }
+        error.exit()
+    })
 }
 
 /// Whether the output is read by a program. The raw arguments are searched, because they may not parse.

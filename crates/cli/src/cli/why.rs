@@ -1,4 +1,4 @@
-//! `lockgate why`: explain what a run waits for, since when, who can move it, and with which command.
+//! `lockgate why`: explain what a run waits for, since when, who can unblock it, and with which command.
 
 use super::help::examples;
 use super::status::refresh;
@@ -58,7 +58,7 @@ fn text(why: &Why, now: Timestamp) -> String {
             text += &crate::run_text::failure_text(failure, "  ");
         }
         text.push_str(&format!("  since {} ({})\n", human_time::local(reason.since), human_time::ago(now, reason.since)));
-        text.push_str(&format!("  who can move it: {}\n", sanitize::line(&human_time::localize(&reason.who))));
+        text.push_str(&format!("  who can unblock it: {}\n", sanitize::line(&human_time::localize(&reason.who))));
         for command in &reason.commands {
             text.push_str(&format!("    {}\n", styled(HELP, sanitize::line(command))));
         }

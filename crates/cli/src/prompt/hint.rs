@@ -23,7 +23,10 @@ pub(super) const GOES_BACK: &str = "Esc goes back and keeps it";
 
 /// The label of the input row.
 pub(super) fn question(options: usize) -> String {
-    format!("Choose 1-{options} (number, label or arrows), then Enter: ")
+    match options {
+        1 => "Choose 1 (number or label), then Enter: ".to_owned(),
+        _ => format!("Choose 1-{options} (number, label or arrows), then Enter: "),
+    }
 }
 
 /// The keys that are available while feedback is written.

@@ -35,7 +35,7 @@ fn runs_holds_options_and_tasks_are_completed() {
     assert_eq!(offered(&project, &["status", ""]), [run.as_str(), "login", "flow"]);
     assert_eq!(offered(&project, &["cancel", "lo"]), ["login"]);
     assert_eq!(offered(&project, &["answer", ""]), [hold.as_str()]);
-    assert_eq!(offered(&project, &["answer", &hold, ""]), ["Looks good", "Stop"]);
+    assert_eq!(offered(&project, &["answer", &hold, ""]), ["1", "Stop"]);
     assert_eq!(offered(&project, &["answer", &hold, "st"]), ["Stop"]);
     assert_eq!(offered(&project, &["retry", &run, "review/"]), ["review/work", "review/clean"]);
     assert_eq!(offered(&project, &["logs", "review/w"]), ["review/work"]);
@@ -78,4 +78,15 @@ fn the_bash_script_completes_in_bash() {
     project.write("complete.sh", format!("PATH={dir}:$PATH\n{script}\n{ask}\n"));
     let output = std::process::Command::new("bash").arg("complete.sh").current_dir(project.root()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "login", "{output:?}");
+}
+
+#[test]
+fn names_that_a_shell_would_execute_are_not_offered() {
+    let project = Project::with(FLOW);
+    for feature in ["x$(touch pwned)", "x`touch pwned`", "x;touch pwned", "x y", "--yes", "@"] {
+        project.run(&["run", "flow.yaml", "--", feature]);
+    }
+    let runs = offered(&project, &["status", "x"]);
+    assert!(runs.iter().all(|run| run.chars().all(char::is_alphanumeric)), "{runs:?}");
+    assert!(!offered(&project, &["status", ""]).contains(&"@".to_owned()));
 }

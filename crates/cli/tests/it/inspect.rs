@@ -141,7 +141,7 @@ run [RUN] is waiting
   │ notes
   file missing.md (missing)
   since [TIME] ([AGO])
-  who can move it: a person
+  who can unblock it: a person
     lockgate answer [HOLD]@1 Continue
     lockgate answer [HOLD]@1 Abort
 --- stderr

@@ -401,3 +401,39 @@ fn runs_are_removed_on_postgresql_too() {
     assert_eq!(listed(&project, &[]), [waiting]);
     is_verified(&project);
 }
+
+#[test]
+fn removing_a_run_never_follows_a_symbolic_link() {
+    let project = Project::with(FLOW);
+    let outside = tempfile::tempdir().unwrap();
+    let precious = outside.path().join("precious.lock");
+    let write = || std::fs::write(&precious, "precious").unwrap();
+    let is_kept = || assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+    write();
+    // The mark of a removed run.
+    let run = run_of(&project, "done-1");
+    std::os::unix::fs::symlink(&precious, directory(&project, &run).join("removed")).unwrap();
+    assert_eq!(project.run(&["runs", "rm", &run, "--yes"]).code, Some(0));
+    is_kept();
+    assert!(!directory(&project, &run).exists());
+    // The directory of the run.
+    let run = run_of(&project, "done-2");
+    std::fs::rename(directory(&project, &run), outside.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), directory(&project, &run)).unwrap();
+    assert_eq!(project.run(&["runs", "rm", &run, "--yes"]).code, Some(0));
+    is_kept();
+    assert!(outside.path().join("moved/out/report.md").exists());
+    assert!(directory(&project, &run).symlink_metadata().is_err());
+    // Directories in it, which the garbage collection reads.
+    let run = run_of(&project, "done-3");
+    for name in ["locks", "logs"] {
+        let path = directory(&project, &run).join(name);
+        if path.exists() {
+            std::fs::remove_dir_all(&path).unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path(), &path).unwrap();
+    }
+    assert_eq!(project.run(&["db", "gc"]).code, Some(0));
+    is_kept();
+    is_verified(&project);
+}

@@ -321,3 +321,42 @@ fn the_prompt_shows_the_change_in_colours_and_the_pager_shows_all_of_it() {
     assert_eq!(screen.end(), 0, "{}", screen.text());
     assert!(project.path("sent").exists());
 }
+
+#[test]
+fn a_task_cannot_hide_a_change_with_a_file_monitor_or_replaced_objects() {
+    let edit = "git config core.fsmonitor \"$PWD/monitor.sh\"; git update-index --fsmonitor; git status >/dev/null; git status >/dev/null; \
+        sleep 1.1; echo evil > code.txt; git replace $(git hash-object -w code.txt) $(echo nice | git hash-object -w --stdin)";
+    let project = Project::with(
+        &FLOW.replace("printf \"one\\ntwo\\nadded\\n\" > code.txt; echo new > new.txt", &edit.replace('"', "\\\"")),
+    );
+    let project = in_repository(project);
+    project.write("monitor.sh", "#!/bin/sh\nprintf 'token\\0'\n");
+    std::fs::set_permissions(project.path("monitor.sh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = project.run(&["run", "flow.yaml", "change"]);
+    assert_eq!(output.code, Some(3), "{output:?}");
+    let why = project.run(&["why"]).stdout;
+    assert!(why.contains("+evil") && !why.contains("+nice"), "{why}");
+    let hold = project.waiting_hold();
+    project.write("code.txt", "another evil\n");
+    is_voided(&project, &hold);
+}
+
+/// Programs that git starts in Lockgate's own calls are not the person at the terminal.
+#[test]
+fn a_program_that_git_starts_is_marked_and_has_no_terminal() {
+    let filter = "#!/bin/sh\nps -o tty= -p $$ >> \"$(dirname \"$0\")/seen\"; grep 'file locks' /proc/$$/limits >> \"$(dirname \"$0\")/seen\"; cat\n";
+    let project = in_repository(Project::with(FLOW));
+    project.write("filter.sh", filter);
+    std::fs::set_permissions(project.path("filter.sh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    git(&project, &["config", "filter.f.clean", project.path("filter.sh").to_str().unwrap()]);
+    project.write(".gitattributes", "code.txt filter=f\n");
+    let mut screen = Screen::start(&project, (100, 30), &["run", "flow.yaml", "change"]);
+    screen.shows("Choose 1-2");
+    screen.send("\x04");
+    assert_eq!(screen.end(), 3);
+    let seen = std::fs::read_to_string(project.path("seen")).unwrap();
+    for line in seen.lines() {
+        assert!(line.trim() == "?" || (line.contains("file locks") && !line.contains("unlimited")), "{seen}");
+    }
+    assert!(seen.contains("file locks"), "{seen}");
+}

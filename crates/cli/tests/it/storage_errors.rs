@@ -204,3 +204,23 @@ fn verify_finds_changed_index_rows() {
         assert_eq!(found.code, Some(1), "{on_sqlite}: {found:?}");
     }
 }
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_not() {
+    let (project, _) = waiting();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for arguments in [&["log", "--json"][..], &["runs"], &["status", "--json"], &["--help"]] {
+        let mut command = Command::new(program());
+        without_terminal(&mut command);
+        let output = command.args(arguments).current_dir(project.root()).stdout(full()).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+        assert!(message.contains("error[unwritable]: stdout cannot be written"), "{arguments:?}: {message}");
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(program());
+    without_terminal(&mut command);
+    let output = command.args(["log", "--json"]).current_dir(project.root()).stdout(writer).output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]));
+}

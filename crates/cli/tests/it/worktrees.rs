@@ -433,3 +433,13 @@ fn commits_on_a_detached_head_are_not_reported_as_merged() {
     assert_eq!(project.run(&["worktrees", "merge", &run]).code, Some(0));
     assert_eq!(project.read("base.txt"), "base\n");
 }
+
+#[test]
+fn a_worktree_with_work_that_git_was_told_to_overlook_is_kept() {
+    for mark in ["--assume-unchanged", "--skip-worktree"] {
+        let (project, run) = waiting(&flow(&format!("echo work > code.txt; git update-index {mark} code.txt")));
+        let done = project.run(&["answer", &project.waiting_hold(), "Continue", "--foreground"]);
+        assert!(done.stderr.contains("1 uncommitted"), "{done:?}");
+        assert_eq!(std::fs::read_to_string(project.path(&folder(&run)).join("code.txt")).unwrap(), "work\n");
+    }
+}

@@ -116,14 +116,15 @@ pub fn find(root: &Root, names: &[OsString], runs: &[(RunId, RunLiveness)], now:
     let mut found = GarbageScan::default();
     let liveness: BTreeMap<OsString, RunLiveness> =
         runs.iter().filter_map(|(run, state)| Some((root.run_dir(run).file_name()?.to_owned(), *state))).collect();
-    unfinished_files(&root.state_dir(), now, &mut found)?;
-    for path in entries(&root.state_dir().join("drivers"))? {
+    unfinished_files(&resolved(root.state_dir()), now, &mut found)?;
+    let drivers = resolved(root.state_dir().join("drivers"));
+    for path in entries(&drivers)? {
         if has_end(&path, ".lock") && is_file(&path) && is_free(&path) {
             found.add(GarbageKind::StaleDriver, path, Removal::Lock);
         }
     }
-    unfinished_files(&root.state_dir().join("drivers"), now, &mut found)?;
-    for path in entries(&root.state_dir().join("notices"))?.into_iter().filter(|path| has_end(path, ".lock")) {
+    unfinished_files(&drivers, now, &mut found)?;
+    for path in entries(&resolved(root.state_dir().join("notices")))?.into_iter().filter(|path| has_end(path, ".lock")) {
         if is_file(&path) && is_free(&path) {
             found.add(GarbageKind::StaleLock, path, Removal::Lock);
         }
@@ -176,7 +177,7 @@ pub fn find_worktrees(
 
 /// The names of the directories of runs.
 pub fn run_folders(root: &Root) -> io::Result<Vec<OsString>> {
-    let all = entries(&root.state_dir().join("runs"))?;
+    let all = entries(&resolved(root.state_dir().join("runs")))?;
     let real = all.into_iter().filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()));
     Ok(real.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect())
 }
@@ -195,11 +196,19 @@ pub fn held_locks(root: &Root, run: &RunId) -> Vec<(PathBuf, String)> {
 /// The file that marks the directory of a run whose removal was requested. Once the run is gone from the database, nothing in the directory is needed.
 const REMOVED: &str = "removed";
 
-/// Marks a run's directory, if it exists, before the run is removed from the database.
+/// Marks a run's directory, if it exists, before the run is removed from the database. Tasks can write to the directory, so no symbolic
+/// link is followed.
 pub(crate) fn mark_removed(folder: &Path) -> io::Result<()> {
-    match File::create(folder.join(REMOVED)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        marked => marked.map(drop),
+    if !is_folder(folder) {
+        return Ok(());
+    }
+    let mark = folder.join(REMOVED);
+    match mark.symlink_metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&mark).and_then(|()| File::create_new(&mark)).map(drop),
+        Ok(_) => fs::remove_file(&mark).and_then(|()| File::create_new(&mark)).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => File::create_new(&mark).map(drop),
+        Err(error) => Err(error),
     }
 }
 
@@ -209,6 +218,9 @@ fn is_marked_removed(folder: &Path) -> bool {
 
 /// Removes the marked directory of a run. The mark goes last, so that a directory whose removal is interrupted stays marked.
 pub(crate) fn remove_marked(folder: &Path) -> io::Result<()> {
+    if folder.symlink_metadata()?.is_symlink() {
+        return fs::remove_file(folder);
+    }
     for path in entries(folder)? {
         let removed = match path.symlink_metadata() {
             Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&path),
@@ -298,7 +310,20 @@ fn is_free(path: &Path) -> bool {
     }
 }
 
+/// A directory of Lockgate itself, which the user may have moved elsewhere with a symbolic link.
+fn resolved(folder: PathBuf) -> PathBuf {
+    folder.canonicalize().unwrap_or(folder)
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// The paths in a directory. A symbolic link has none: a task could make one that leads out of the project.
 fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    if !is_folder(folder) {
+        return Ok(Vec::new());
+    }
     let mut paths = match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<PathBuf>>>()?,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Vec::new(),

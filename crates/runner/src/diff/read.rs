@@ -6,6 +6,7 @@ use super::tree::Files;
 use crate::commit::repository::Repository;
 use crate::files::format_size;
 use crate::git::GitError;
+use crate::process::in_marked_session;
 use crate::root::STATE_DIR;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{ChangeStatus, ChangedFile, GitChange, LineCounts};
@@ -144,6 +145,7 @@ pub(super) fn patch(
     let mut command = repository.command(&arguments);
     command.env_remove("GIT_DIFF_OPTS").env_remove("GIT_EXTERNAL_DIFF");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    in_marked_session(&mut command);
     let mut child = command.spawn().map_err(GitError::NotStarted)?;
     let mut bytes = Vec::new();
     if let Some(stdout) = child.stdout.take() {

@@ -6,6 +6,7 @@
 //! closed or cleared. Each job has its own value, in a range that no other software is likely to use.
 
 use crate::sys::lock_limit;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
 /// The upper bits of all values.
@@ -24,6 +25,19 @@ pub(super) fn of_job(lock_path: &Path) -> u64 {
 /// system has none or a lower one is already set, the job is recognized only by its other marks.
 pub(super) fn mark(value: u64) {
     lock_limit::set(value);
+}
+
+/// Starts a program, and everything that it starts, without a terminal and with a mark: programs of the user that it runs cannot decide
+/// as a person.
+pub(crate) fn in_marked_session(command: &mut std::process::Command) {
+    let value = of_job(Path::new("a program that Lockgate started"));
+    // SAFETY: both are plain system calls, which are safe after a fork and allocate nothing.
+    unsafe {
+        command.pre_exec(move || {
+            mark(value);
+            rustix::process::setsid().map(drop).map_err(Into::into)
+        });
+    }
 }
 
 /// Whether this process was started by a job, directly or indirectly.

@@ -28,6 +28,7 @@ mod stop;
 mod survivors;
 pub mod task_ancestry;
 
+pub(crate) use job_mark::in_marked_session;
 pub(crate) use lines::Lines;
 pub use log::LogLimits;
 pub use orphans::{Orphans, end_all_orphans, end_orphans};

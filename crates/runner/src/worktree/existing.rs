@@ -74,7 +74,8 @@ fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> Exist
         (false, _) => Some(0),
         // Files that were not checked out yet are not changes.
         (true, _) if tree.is_incomplete(root) => Some(0),
-        (true, true) => logged(changes(&folder, "normal")).map(|changes| changes.len() as u64),
+        (true, true) => logged(changes(&folder, "normal"))
+            .and_then(|changes| Some(changes.len() as u64 + logged(files_that_git_skips(&folder))?)),
         // It is no longer a worktree: git would report on the repository around it.
         (true, false) => None,
     };
@@ -105,6 +106,19 @@ fn own_commits<'c>(dir: &Path, of: impl Iterator<Item = &'c str>, without: Optio
 fn changes(dir: &Path, untracked: &str) -> Result<Vec<String>, GitError> {
     let output = git(dir, &["status", "--porcelain", &format!("--untracked-files={untracked}")])?;
     Ok(output.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
+}
+
+/// The number of files whose changes git was told to overlook (`--assume-unchanged`, `--skip-worktree`). A sparse checkout marks files
+/// too, but does not have them.
+fn files_that_git_skips(dir: &Path) -> Result<u64, GitError> {
+    let listed = git(dir, &["ls-files", "-v", "-z"])?;
+    let is_skipped = |entry: &&str| match entry.split_at_checked(2) {
+        Some((tag, path)) if tag.starts_with(|tag: char| tag.is_ascii_lowercase() || tag == 'S') => {
+            dir.join(path).symlink_metadata().is_ok()
+        }
+        _ => false,
+    };
+    Ok(listed.split('\0').filter(is_skipped).count() as u64)
 }
 
 #[derive(Debug)]
