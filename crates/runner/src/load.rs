@@ -1,10 +1,10 @@
-//! Loads a run from the store: its materialized state and the commits after it.
+//! Loads a run from the store: its materialized state and the commits after it, whose hashes are checked.
 
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Created, Origin};
-use lockgate_engine::run::hash_chain::SealedCommit;
+use lockgate_engine::run::hash_chain::{CommitError, SealedCommit};
 use lockgate_engine::run::history::{HistoryError, created};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::spec::workflow::Workflow;
@@ -61,6 +61,7 @@ pub async fn load_with_sizes(store: &dyn Store, run: &RunId) -> Result<LoadedRun
 async fn replay(store: &dyn Store, run: &RunId, commits: &[SealedCommit]) -> Result<Run, LoadError> {
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let (first, rest) = commits.split_first().ok_or(HistoryError::NoBeginning).map_err(history)?;
+    check_hash(run, first, Digest::ZERO)?;
     let (created, _) = created(first).map_err(history)?;
     let workflow = definition(store, run, created.definition).await?;
     let base = base(store, run, &created, &workflow).await?;
@@ -83,6 +84,7 @@ pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadEr
 /// Applies a commit to a state, fetching a newly accepted definition first.
 pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) -> Result<IndexRows, LoadError> {
     let run = state.id.clone();
+    check_hash(&run, commit, state.head)?;
     let mut applied = state.apply_commit(commit);
     if let Err(HistoryError::DefinitionNeeded(digest)) = applied {
         let workflow = definition(store, &run, digest).await?;
@@ -90,6 +92,15 @@ pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) ->
         applied = state.apply_commit(commit);
     }
     applied.map_err(|error| LoadError::History { run, error })
+}
+
+/// A commit that was modified must not be acted on.
+fn check_hash(run: &RunId, commit: &SealedCommit, before: Digest) -> Result<(), LoadError> {
+    if commit.follows(run, before) {
+        return Ok(());
+    }
+    let error = CommitError::Damaged { version: commit.version, detail: "its hash does not match".to_owned() };
+    Err(LoadError::History { run: run.clone(), error: error.into() })
 }
 
 /// The state that a forked run starts from.

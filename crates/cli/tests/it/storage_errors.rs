@@ -192,6 +192,26 @@ fn verify_finds_a_changed_byte_in_the_history() {
 }
 
 #[test]
+fn a_modified_history_is_never_continued() {
+    let (project, run) = waiting();
+    let answered = project.run(&["answer", &project.waiting_hold(), "Continue", "--no-resume"]);
+    assert_eq!(answered.code, Some(0), "{answered:?}");
+    // The recorded answer is changed: still a readable event, but not the one that was recorded.
+    project.change(
+        "UPDATE commits SET payload = CAST(replace(CAST(payload AS TEXT), 'continue', 'cantinue') AS BLOB) \
+         WHERE key = (SELECT max(key) FROM commits)",
+        "UPDATE lockgate.commits SET payload = overlay(payload PLACING 'cantinue' FROM position('continue'::bytea IN payload)) \
+         WHERE version = (SELECT max(version) FROM lockgate.commits) AND position('continue'::bytea IN payload) > 0",
+    );
+    for arguments in [&["status", run.as_str()][..], &["resume", &run], &["why", &run]] {
+        let refused = project.run(arguments);
+        assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains("error[history-corrupt]"), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains("its hash does not match"), "{arguments:?}: {refused:?}");
+    }
+}
+
+#[test]
 fn verify_finds_changed_index_rows() {
     for (on_sqlite, on_postgresql) in [
         ("UPDATE runs SET status = 'complete'", "UPDATE lockgate.runs SET status = 'complete'"),

@@ -80,7 +80,7 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
     type Error = ReadError;
 
     fn unit_variant(self) -> Result<(), ReadError> {
-        // `serde` writes a variant that is always skipped, or whose content is a unit, as a name with nil.
+        // The writer never adds nil to the name of such a variant; `rmp_serde`'s reader accepts it too.
         if self.has_content { self.reader.bytes.nil() } else { Ok(()) }
     }
 
