@@ -2,7 +2,9 @@
 
 use crate::identity::TASK_VARIABLE;
 use crate::process::{OF_ANOTHER_REPOSITORY, in_marked_session};
+use std::ffi::OsStr;
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -50,9 +52,9 @@ pub(crate) fn output_of(mut command: Command, input: &[u8]) -> Result<Vec<u8>, G
     outcome(output)
 }
 
-/// A git command in a directory, ignoring environment variables that point to other repositories, and settings with which a task could
-/// hide a change from git: a file monitor that reports none, and objects that are replaced by others. Whoever starts it, other than
-/// with [`output_of`] or as a job, must call [`in_marked_session`].
+/// A git command in a directory. It ignores environment variables that point to other repositories, and two features with which a task
+/// could hide a change: a file monitor, and replacement objects. Callers that start it neither with [`output_of`] nor as a job must call
+/// [`in_marked_session`].
 pub(crate) fn git_command(dir: &Path) -> Command {
     let mut command = Command::new("git");
     command.args(["-c", "core.fsmonitor=false"]).current_dir(dir);
@@ -65,6 +67,32 @@ pub(crate) fn git_command(dir: &Path) -> Command {
         command.env_remove(name);
     }
     command
+}
+
+/// Tracked files whose changes git does not report.
+#[derive(Debug, Default)]
+pub(crate) struct HiddenFiles<'a> {
+    /// Marked with `--assume-unchanged`.
+    pub assumed: Vec<&'a [u8]>,
+    /// Marked with `--skip-worktree`, but present. A sparse checkout marks files too, but does not check them out.
+    pub skipped: Vec<&'a [u8]>,
+}
+
+impl<'a> HiddenFiles<'a> {
+    /// Parses the output of `git ls-files -v -z` at the top of a working tree.
+    pub(crate) fn parse(listed: &'a [u8], top: &Path) -> Self {
+        let mut hidden = Self::default();
+        for entry in listed.split(|byte| *byte == 0) {
+            let Some((&[tag, b' '], path)) = entry.split_first_chunk::<2>() else { continue };
+            if tag.is_ascii_lowercase() {
+                hidden.assumed.push(path);
+            }
+            if tag.eq_ignore_ascii_case(&b's') && top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok() {
+                hidden.skipped.push(path);
+            }
+        }
+        hidden
+    }
 }
 
 /// Git's output, or its error message if it failed.

@@ -119,7 +119,7 @@ impl<'de> Bytes<'de> {
         std::str::from_utf8(self.take(length)?).map_err(|_| ReadError::NotUtf8 { position })
     }
 
-    /// Reads an item that `wanted` converts.
+    /// Reads an item and converts it; `convert` returns it if it is another one than expected.
     fn expect<T>(
         &mut self,
         description: &'static str,

@@ -1,5 +1,5 @@
-//! Finds garbage in a project's directory, without changing anything. Output directories and the files
-//! of unfinished runs are never reported.
+//! Finds garbage in a project's directory, and removes it. Finding it changes nothing. Output directories and the files of unfinished
+//! runs are never reported.
 
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Status;
@@ -178,7 +178,7 @@ pub fn find_worktrees(
 /// The names of the directories of runs.
 pub fn run_folders(root: &Root) -> io::Result<Vec<OsString>> {
     let all = entries(&resolved(root.state_dir().join("runs")))?;
-    let real = all.into_iter().filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()));
+    let real = all.into_iter().filter(|path| is_folder(path));
     Ok(real.filter_map(|path| path.file_name().map(ToOwned::to_owned)).collect())
 }
 
@@ -203,12 +203,13 @@ pub(crate) fn mark_removed(folder: &Path) -> io::Result<()> {
         return Ok(());
     }
     let mark = folder.join(REMOVED);
-    match mark.symlink_metadata() {
-        Ok(metadata) if metadata.is_file() => Ok(()),
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(&mark).and_then(|()| File::create_new(&mark)).map(drop),
-        Ok(_) => fs::remove_file(&mark).and_then(|()| File::create_new(&mark)).map(drop),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => File::create_new(&mark).map(drop),
-        Err(error) => Err(error),
+    if is_file(&mark) {
+        return Ok(());
+    }
+    let cleared = if is_folder(&mark) { fs::remove_dir_all(&mark) } else { fs::remove_file(&mark) };
+    match cleared {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => File::create_new(&mark).map(drop),
     }
 }
 

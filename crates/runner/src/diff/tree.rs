@@ -3,6 +3,7 @@
 use super::{DiffError, Workplace};
 use crate::commit::repository::{OwnIndex, Repository};
 use crate::commit::snapshot::untracked;
+use crate::git::HiddenFiles;
 use crate::process::Stop;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -97,20 +98,10 @@ impl Files {
 /// change that way, so the marks are removed from our own index, except for files that a sparse checkout leaves out.
 fn see_all(repository: &Repository, index: &OwnIndex<'_>) -> Result<(), DiffError> {
     let listed = index.run(&["ls-files", "-v", "-z"], b"")?;
-    let (mut assumed, mut skipped) = (Vec::new(), Vec::new());
-    for entry in listed.split(|byte| *byte == 0) {
-        let Some((&[tag, b' '], path)) = entry.split_first_chunk::<2>() else { continue };
-        let add = |list: &mut Vec<u8>| list.extend(path.iter().copied().chain([0]));
-        if tag.is_ascii_lowercase() {
-            add(&mut assumed);
-        }
-        if tag.eq_ignore_ascii_case(&b's') && repository.top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok() {
-            add(&mut skipped);
-        }
-    }
-    for (mark, paths) in [("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)] {
+    let hidden = HiddenFiles::parse(&listed, &repository.top);
+    for (mark, paths) in [("--no-assume-unchanged", hidden.assumed), ("--no-skip-worktree", hidden.skipped)] {
         if !paths.is_empty() {
-            index.run(&["update-index", mark, "-z", "--stdin"], &paths)?;
+            index.run(&["update-index", mark, "-z", "--stdin"], &paths.join(&0))?;
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! for it.
 
 use super::{BRANCHES, NotRemoved, Tree, WORKTREES_DIR, WorktreeError};
-use crate::git::{GitError, git};
+use crate::git::{GitError, HiddenFiles, git, git_command, output_of};
 use crate::root::Root;
 use lockgate_engine::id::RunId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,8 +74,9 @@ fn look(root: &Root, name: String, branches: &BTreeMap<String, String>) -> Exist
         (false, _) => Some(0),
         // Files that were not checked out yet are not changes.
         (true, _) if tree.is_incomplete(root) => Some(0),
-        (true, true) => logged(changes(&folder, "normal"))
-            .and_then(|changes| Some(changes.len() as u64 + logged(files_that_git_skips(&folder))?)),
+        (true, true) => {
+            logged(changes(&folder, "normal")).and_then(|changes| Some(changes.len() as u64 + logged(hidden_files(&folder))?))
+        }
         // It is no longer a worktree: git would report on the repository around it.
         (true, false) => None,
     };
@@ -108,17 +109,13 @@ fn changes(dir: &Path, untracked: &str) -> Result<Vec<String>, GitError> {
     Ok(output.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
 }
 
-/// The number of files whose changes git was told to overlook (`--assume-unchanged`, `--skip-worktree`). A sparse checkout marks files
-/// too, but does not have them.
-fn files_that_git_skips(dir: &Path) -> Result<u64, GitError> {
-    let listed = git(dir, &["ls-files", "-v", "-z"])?;
-    let is_skipped = |entry: &&str| match entry.split_at_checked(2) {
-        Some((tag, path)) if tag.starts_with(|tag: char| tag.is_ascii_lowercase() || tag == 'S') => {
-            dir.join(path).symlink_metadata().is_ok()
-        }
-        _ => false,
-    };
-    Ok(listed.split('\0').filter(is_skipped).count() as u64)
+/// The number of files that may have changes that git does not report.
+fn hidden_files(dir: &Path) -> Result<u64, GitError> {
+    let mut command = git_command(dir);
+    command.args(["ls-files", "-v", "-z"]);
+    let listed = output_of(command, b"")?;
+    let hidden = HiddenFiles::parse(&listed, dir);
+    Ok((hidden.assumed.len() + hidden.skipped.len()) as u64)
 }
 
 #[derive(Debug)]
