@@ -14,6 +14,7 @@
 //! | `diagnostics` | problems of files, with the position underlined |
 //! | `print`, `columns`, `logging` | all output: data on stdout, messages and logs on stderr |
 //! | `exit`, `error` | exit codes and errors |
+//! | `memory` | return unused memory |
 //! | `sys` | system calls and files that only Linux has |
 //! | [`mod@reference`] | the pages and pictures of `docs/` that are generated from the code |
 
@@ -36,6 +37,7 @@ mod inputs;
 mod line_prompt;
 mod live;
 mod logging;
+mod memory;
 mod notify;
 mod open;
 mod pagination;

@@ -93,6 +93,9 @@ pub trait Observer: Send + Sync + 'static {
         let (_, _, _) = (at, error, again_in);
     }
 
+    /// Called when the last driven run has paused. A good moment to return unused memory.
+    fn idle(&self) {}
+
     /// Called when the worker can notice changes by other processes only with a delay.
     fn changes_are_late(&self, at: Timestamp, warning: &str) {
         let (_, _) = (at, warning);
@@ -263,6 +266,10 @@ impl Watcher for Shared {
 
     fn changes_are_late(&mut self, warning: &str) {
         self.observer.changes_are_late(self.runtime.clock.now(), warning);
+    }
+
+    fn idle(&mut self) {
+        self.observer.idle();
     }
 
     fn is_ours(&self, run: &RunId) -> bool {

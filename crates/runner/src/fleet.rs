@@ -20,8 +20,11 @@ use std::time::{Duration, Instant};
 use tokio::task::{JoinError, JoinSet};
 use tracing::{debug, info, warn};
 
-/// The store is polled at most this often, however much other processes commit.
+/// The store is polled at most this often on average, however much other processes commit.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How far polling may run ahead of that average: a few changes after a quiet time are noticed at once.
+const POLL_BURST: Duration = Duration::from_millis(50);
 
 /// The store is polled at least this often, because a run driven elsewhere may become free, and a failed one may be due for a
 /// retry.
@@ -55,6 +58,9 @@ pub trait Watcher: Send + Sync {
     fn changes_are_late(&mut self, warning: &str) {
         let _ = warning;
     }
+
+    /// The last driven run has paused.
+    fn idle(&mut self) {}
 
     /// Whether a run belongs to this project and machine; on another machine its files are missing.
     fn is_ours(&self, run: &RunId) -> bool;
@@ -179,7 +185,8 @@ impl Fleet {
     /// Drives until there is nothing more to do. An unreachable store does not end it: running work ends or fails by itself,
     /// and the rest waits.
     async fn drive_on(&mut self, until: FleetLimits, halt: &Halt) -> Result<(), StoreError> {
-        let mut rounds = Rounds { busy: Instant::now(), looked: None, marker: self.runtime.store.changes() };
+        let mut rounds =
+            Rounds { busy: Instant::now(), looked: None, marker: self.runtime.store.changes(), pace: Pace::default() };
         let mut pause = INITIAL_BACKOFF;
         outbox::wake(&self.runtime);
         while !halt.is_halted() {
@@ -232,7 +239,7 @@ impl Fleet {
         } else if until.idle.is_some_and(|idle| rounds.busy.elapsed() >= idle) && !self.has_work().await? {
             return Ok(true);
         }
-        tokio::time::sleep(MIN_POLL_INTERVAL).await;
+        tokio::time::sleep(rounds.pace.delay(Instant::now())).await;
         let store = self.runtime.store.clone();
         tokio::select! {
             Some(done) = self.drivers.join_next() => self.done(done),
@@ -359,6 +366,14 @@ impl Fleet {
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
         self.driving.remove(&run);
+        self.settle(run, driven);
+        if self.driving.is_empty() {
+            self.guard("idle", |watcher| watcher.idle()).unwrap_or_default();
+        }
+    }
+
+    /// Remembers a run that is no longer driven, or schedules a retry.
+    fn settle(&mut self, run: RunId, driven: Result<Option<Paused>, DriveError>) {
         match driven {
             Ok(paused) => {
                 self.backing_off.remove(&run);
@@ -421,6 +436,23 @@ struct Rounds {
     busy: Instant,
     looked: Option<Instant>,
     marker: u64,
+    pace: Pace,
+}
+
+/// Limits how often the store is polled.
+#[derive(Default)]
+struct Pace {
+    /// When the next poll would be due at the average rate; in the past after a quiet time.
+    due: Option<Instant>,
+}
+
+impl Pace {
+    /// How long to wait before the next poll.
+    fn delay(&mut self, now: Instant) -> Duration {
+        let due = self.due.map_or(now, |due| due.max(now)) + MIN_POLL_INTERVAL;
+        self.due = Some(due);
+        (due - now).saturating_sub(POLL_BURST)
+    }
 }
 
 /// Whether the store cannot recover from this error by itself.
@@ -438,5 +470,28 @@ fn is_final(error: &StoreError) -> bool {
         | StoreError::OutcomeUnknown(_)
         | StoreError::NoRun(_)
         | StoreError::Io(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_run_ahead_only_after_a_quiet_time() {
+        let (mut pace, mut now) = (Pace::default(), Instant::now());
+        let mut polls = |now: &mut Instant| {
+            let until = *now + Duration::from_secs(1);
+            let mut polls = 0;
+            while *now < until {
+                *now += pace.delay(*now) + Duration::from_micros(100);
+                polls += 1;
+            }
+            polls
+        };
+        assert!((200..=215).contains(&polls(&mut now)), "a busy second");
+        assert!((200..=205).contains(&polls(&mut now)), "no second burst without a quiet time");
+        now += Duration::from_secs(1);
+        assert!((206..=215).contains(&polls(&mut now)), "a burst after a quiet time");
     }
 }

@@ -316,6 +316,9 @@ pub trait Store: Send + Sync {
     /// Appends a commit with everything that belongs to it, or changes nothing. Returns the epoch if it claims the run.
     fn append(&self, append: Append) -> Future<'_, Result<Option<u64>, AppendError>>;
 
+    /// Does ahead of time what the first append would do, such as opening a connection. The append reports failures.
+    fn prepare_append(&self) {}
+
     /// A run's materialized state and the commits after it; `None` if there is no such run.
     fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>>;
 

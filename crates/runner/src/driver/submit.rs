@@ -19,20 +19,20 @@ use tracing::{Instrument, debug, info, warn};
 /// Executes a command on a run that this process does not drive, such as an answer or a cancellation.
 pub async fn submit(runtime: &Runtime, run: &RunId, caller: Caller, kind: CommandKind) -> Result<Run, DriveError> {
     let command = Command { envelope: external_envelope(runtime, caller), kind };
-    Ok(submit_with(runtime, run, &command, &[]).await?.run)
+    Ok(submit_with(runtime, run, command, &[]).await?.run)
 }
 
 /// Fires a timer; `None` if another process handled it first.
 pub(super) async fn submit_timer(runtime: &Runtime, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
     let command = Command { envelope: external_envelope(runtime, Caller::driver()), kind: CommandKind::TimerDue { timer } };
-    let submitted = submit_with(runtime, run, &command, &[]).await?;
+    let submitted = submit_with(runtime, run, command, &[]).await?;
     Ok(submitted.recorded.then_some(submitted.run))
 }
 
 /// Accepts a changed definition for a run that this process does not drive.
 pub async fn accept(runtime: &Runtime, run: &RunId, caller: Caller, frozen: &Frozen) -> Result<Run, DriveError> {
     let command = Command { envelope: external_envelope(runtime, caller), kind: accepting(frozen) };
-    Ok(submit_with(runtime, run, &command, frozen.values()).await?.run)
+    Ok(submit_with(runtime, run, command, frozen.values()).await?.run)
 }
 
 fn accepting(frozen: &Frozen) -> CommandKind {
@@ -69,19 +69,22 @@ pub(crate) async fn record(
 ) -> Result<(), DriveError> {
     let clock = SystemClock;
     let envelope = Envelope { id: None, caller: Caller::driver(), at: clock.now(), seed: clock.seed(), driving: false };
+    let span = spans::command(run, &kind);
     let command = Command { envelope, kind };
-    commit(store, subscriptions, run, &command, &[]).instrument(spans::command(run, &command.kind)).await?;
+    commit(store, subscriptions, &clock, run, command, &[]).instrument(span).await?;
     Ok(())
 }
 
 async fn submit_with(
     runtime: &Runtime,
     run: &RunId,
-    command: &Command,
+    command: Command,
     values: &[(Digest, Vec<u8>)],
 ) -> Result<Submitted, DriveError> {
+    let span = spans::command(run, &command.kind);
     let submitted = async {
-        let (submitted, refusal) = commit(&*runtime.store, outbox::subscriptions(runtime), run, command, values).await?;
+        let (store, subscriptions) = (&*runtime.store, outbox::subscriptions(runtime));
+        let (submitted, refusal) = commit(store, subscriptions, &*runtime.clock, run, command, values).await?;
         if submitted.notifies {
             outbox::wake(runtime);
         }
@@ -96,7 +99,7 @@ async fn submit_with(
             None => Ok(submitted),
         }
     };
-    submitted.instrument(spans::command(run, &command.kind)).await
+    submitted.instrument(span).await
 }
 
 /// Writes the generated files if possible. The next process that drives or inspects the run retries, and reports a failure.
@@ -106,18 +109,22 @@ pub(super) async fn try_refresh_files(runtime: &Runtime, run: &Run) {
     }
 }
 
-/// Executes a command on the newest state, retrying as long as other processes commit first.
+/// Executes a command on the newest state, retrying as long as other processes commit first. Its time is that of the
+/// decision, which no event that it builds on can be later than.
 async fn commit(
     store: &dyn Store,
     subscriptions: &Subscriptions,
+    clock: &dyn Clock,
     run: &RunId,
-    command: &Command,
+    mut command: Command,
     values: &[(Digest, Vec<u8>)],
 ) -> Result<(Submitted, Option<Refusal>), DriveError> {
+    store.prepare_append();
     loop {
         let mut state = load(store, run).await?;
         let expected = state.version;
-        let (entries, refusal) = carry_out(&mut state, command);
+        command.envelope.at = clock.now();
+        let (entries, refusal) = carry_out(&mut state, &command);
         if entries.is_empty() {
             return Ok((Submitted { run: state, recorded: false, notifies: false }, refusal));
         }

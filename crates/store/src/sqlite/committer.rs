@@ -52,11 +52,7 @@ impl Committer {
     /// so. Returns false if another process has the lock and `patient` is not set.
     pub(super) fn commit(&mut self, batch: &mut [Request], patient: bool) -> Result<bool, StoreError> {
         self.file_identity.check_sometimes()?;
-        if self.connection.is_none() {
-            self.connection = Some(self.connect()?);
-            self.log.reopened();
-            self.durable = true;
-        }
+        self.ensure_open()?;
         let connection = self.connection.take().expect("it was opened just now");
         let durable = batch.iter().any(Request::must_be_durable);
         let result = match self.set_durable(&connection, durable) {
@@ -73,6 +69,15 @@ impl Committer {
             Err(_) => self.remembered.forget(),
         }
         result
+    }
+
+    pub(super) fn ensure_open(&mut self) -> Result<(), StoreError> {
+        if self.connection.is_none() {
+            self.connection = Some(self.connect()?);
+            self.log.reopened();
+            self.durable = true;
+        }
+        Ok(())
     }
 
     /// Writes the head file after a durable commit, and wakes waiters.

@@ -142,6 +142,10 @@ impl Store for SqliteStore {
         })
     }
 
+    fn prepare_append(&self) {
+        self.writer.prepare();
+    }
+
     fn load(&self, run: &RunId) -> Future<'_, Result<Option<Loaded>, StoreError>> {
         let run = run.clone();
         Box::pin(async move { self.reader.load(&run) })

@@ -138,6 +138,15 @@ impl Writer {
         Self { shared: Arc::new(shared), helper: OnceLock::new() }
     }
 
+    /// Opens the writing connection, unless another thread is using it.
+    pub(super) fn prepare(&self) {
+        if let Ok(mut committer) = self.shared.committer.try_lock()
+            && let Err(error) = committer.ensure_open()
+        {
+            tracing::debug!(%error, "cannot open the writing connection ahead of time");
+        }
+    }
+
     pub(super) async fn append(&self, append: Append) -> Result<Option<u64>, AppendError> {
         let (reply, result) = oneshot::channel();
         let large = append.values.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()

@@ -1,5 +1,6 @@
 //! Prints one line for every notable event of the runs that a worker drives.
 
+use crate::memory;
 use crate::print::{self, WARNING, styled};
 use lockgate::worker::{Observer, Report};
 use lockgate::{human_time, sanitize};
@@ -29,6 +30,10 @@ impl Observer for WorkerReporter {
         if self.json {
             print::json_lines(&[Line { at, run, what }]);
         }
+    }
+
+    fn idle(&self) {
+        memory::release_unused();
     }
 
     fn changes_are_late(&self, at: Timestamp, warning: &str) {
