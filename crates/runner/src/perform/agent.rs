@@ -1,38 +1,32 @@
 //! Agent tasks: sends a prompt to a program, and collects its reply and its files.
 
 use super::answer_schema::{Answer, Schema};
-use super::command::{Prepared, ProcessSpec, explain, failure, prepare, renderer, start};
+use super::ask_agent::{Attempt, Limits, ask, call_stub, require_agent};
+use super::command::{Prepared, ProcessSpec, failure, prepare, renderer, start};
 use super::prompt::PromptContext;
-use super::values::{Ready, Renderer, TaskValues};
+use super::values::{Renderer, TaskValues};
 use super::{Shared, TaskCall, auth_gate, handover, script, worktree};
-use crate::agent::{Ability, AgentError, AgentOutput, AgentRequest, AgentSources, Reader, SelectedAgent, SessionMode, call};
-use crate::driver::record;
-use crate::dry_run::{AgentPrompt, Stubs};
+use crate::agent::{Ability, AgentError, AgentSources, SelectedAgent};
+use crate::dry_run::AgentPrompt;
 use crate::files::{RunDirs, create_output_parents, read_output, resolve_output_path, write_output};
-use crate::process::{self, Ended, ExitReason, Stop};
-use crate::root::Step;
+use crate::process::Stop;
 use crate::runtime::Performed;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
-use lockgate_engine::hold::GAP_CHECK;
-use lockgate_engine::id::{RunId, TaskId, TaskKey};
 use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::{AgentReport, Usage};
-use lockgate_engine::run::command::{CommandKind, TaskOutcome};
-use lockgate_engine::run::event::{Failure, FailureKind, Requester, SessionStart};
+use lockgate_engine::run::command::TaskOutcome;
+use lockgate_engine::run::event::{Failure, FailureKind, SessionStart};
 use lockgate_engine::run::handover::Handover;
-use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase, Tools};
+use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase};
 use lockgate_engine::stored_value::StoredValue;
 use lockgate_formats::handover::parse as parse_handover;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
-use tokio::sync::mpsc;
 
 const MAX_ANSWER_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -49,31 +43,6 @@ struct Work {
     max_asks: u32,
     limits: Limits,
 }
-
-/// The limits of the work, and the session it belongs to.
-struct Limits {
-    model: Option<String>,
-    session: Option<SessionStart>,
-    tools: Tools,
-    cost_micros: Option<u64>,
-    /// Whether the remaining time comes from the budget rather than the task's timeout.
-    by_budget: bool,
-    /// The session's usage before this attempt resumed it.
-    used_before: Option<Usage>,
-    /// Whether the program itself reported that session.
-    named: bool,
-    /// The attempt that the session is recorded for, if it is recorded.
-    attempt: Option<Attempt>,
-}
-
-struct Attempt {
-    run: RunId,
-    key: TaskKey,
-    number: u32,
-}
-
-/// The maximum length of a command in the record.
-const KEPT_OF_COMMAND: usize = 2_000;
 
 pub(super) fn task(
     shared: Arc<Shared>,
@@ -123,7 +92,7 @@ pub(super) fn task(
     .boxed()
 }
 
-fn configured(shared: &Shared, run: &Run) -> AgentSources {
+pub(super) fn configured(shared: &Shared, run: &Run) -> AgentSources {
     AgentSources { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: shared.config.agents.clone() }
 }
 
@@ -169,7 +138,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
 }
 
 /// The process, with additions from the agent's settings.
-fn with_setting(
+pub(super) fn with_setting(
     shared: &Shared,
     run: &Run,
     phase: &Phase,
@@ -344,275 +313,4 @@ fn retry_prompt(
             format!("{whole}\n\n---\nYou answered this before:\n{}\n\n{again}", said.unwrap_or("(nothing)"))
         }
     }
-}
-
-/// A dry run asks no agent, so none need be configured.
-fn require_agent(shared: &Shared, chosen: Result<SelectedAgent, AgentError>) -> Result<SelectedAgent, AgentError> {
-    match chosen {
-        Err(_) if shared.stubs.is_some() => Ok(SelectedAgent {
-            name: String::new(),
-            setting: lockgate_engine::spec::workflow::AgentSetting::default(),
-            preset: None,
-        }),
-        Ok(chosen) => {
-            // For an agent given on the command line, the name is the command itself, which may contain anything.
-            let name = Some(&chosen.name).filter(|name| chosen.setting.command.as_ref() != Some(*name));
-            tracing::debug!(agent = name, preset = chosen.preset.map(|preset| preset.name.as_str()), "agent chosen");
-            Ok(chosen)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The stub that replaces asking the agent once.
-fn call_stub(
-    stubs: &Stubs,
-    prepared: &Prepared,
-    ready: &Ready,
-    chosen: &SelectedAgent,
-    asked: AgentPrompt<'_>,
-    report: &mut AgentReport,
-) -> Result<AgentOutput, Failure> {
-    prepared.check_templates(ready)?;
-    report.asks += 1;
-    let agent = Some(chosen.name.as_str()).filter(|name| !name.is_empty());
-    let text = stubs.agent(&prepared.at, &AgentPrompt { agent, ..asked }, &prepared.run_dirs)?;
-    report.session.get_or_insert_with(uuid);
-    Ok(AgentOutput { text: Some(text), usage: Usage::NOTHING, ..AgentOutput::default() })
-}
-
-/// Asks the agent once, and adds its usage to the report.
-#[expect(clippy::too_many_arguments, reason = "a struct for them would be built in only two places")]
-async fn ask(
-    shared: &Shared,
-    prepared: &mut Prepared,
-    ready: &Ready,
-    chosen: &SelectedAgent,
-    prompt: &str,
-    limits: &Limits,
-    report: &mut AgentReport,
-    stop: &Stop,
-) -> Result<AgentOutput, Failure> {
-    let can = |ability| chosen.preset.is_some_and(|preset| preset.can(ability));
-    let fresh = uuid();
-    if limits.session.as_ref().is_some_and(|session| session.resume) && !can(Ability::Resume) {
-        prepared.emit_line(shared, "this agent cannot resume a session, so it starts a new one");
-    }
-    let session = match &limits.session {
-        // A session that the program never reported does not exist, even if we chose its id.
-        Some(session) if session.resume && can(Ability::Resume) && limits.named => SessionMode::Resume { id: &session.id },
-        Some(session) if !session.resume => SessionMode::Fresh { id: &session.id },
-        Some(_) | None => SessionMode::Fresh { id: &fresh },
-    };
-    let policy = process::policy_file(&prepared.lock);
-    let invocation = call(
-        &chosen.setting,
-        chosen.preset,
-        &AgentRequest {
-            prompt,
-            model: limits.model.as_deref(),
-            session,
-            tools_allow: &limits.tools.allow,
-            tools_deny: &limits.tools.deny,
-            max_cost_micros: limits.cost_micros.filter(|_| can(Ability::LimitCost)),
-            policy: &policy.to_string_lossy(),
-        },
-    )
-    .map_err(start)?;
-    let command: String = shared.masks().mask_text(&invocation.command).chars().take(KEPT_OF_COMMAND).collect();
-    let job = prepared.job(shared, ready, invocation.command, invocation.stdin).await?;
-    if let Some(text) = &invocation.policy {
-        process::write_policy_file(&prepared.lock, text)
-            .map_err(|error| start(format!("the file of allowed tools cannot be written: {error}")))?;
-    }
-    report.command = Some(command);
-    report.dir = job.dir.strip_prefix(&prepared.run_dirs.root).ok().map(|dir| dir.to_string_lossy().into_owned());
-    let reader = Mutex::new(Reader::new(chosen.preset));
-    let reading_it = || reader.lock().unwrap_or_else(PoisonError::into_inner);
-    let (run, address) = (prepared.run.clone(), prepared.address.clone());
-    // Lines come from stderr, and from the reader, which derives them from stdout.
-    let made_by_reader = AtomicBool::new(false);
-    let mut on_line = |line: &str| {
-        if !made_by_reader.load(Ordering::Relaxed) {
-            reading_it().error_line(line);
-        }
-        (shared.on_line)(&run, &address, line);
-    };
-    let (tell, named) = mpsc::unbounded_channel();
-    let mut last = None;
-    let reading = async {
-        let mut on_output = |bytes: &[u8], on_line: &mut dyn FnMut(&str)| {
-            made_by_reader.store(true, Ordering::Relaxed);
-            let mut reader = reading_it();
-            reader.feed(bytes, on_line);
-            made_by_reader.store(false, Ordering::Relaxed);
-            if let Some(id) = reader.session().filter(|id| last.as_deref() != Some(*id)) {
-                last = Some(id.to_owned());
-                if tell.send(id.to_owned()).is_err() {
-                    tracing::debug!("cannot record the session: the recorder has ended");
-                }
-            }
-        };
-        let ended = process::run_with_output(job, stop.clone(), &mut on_line, &mut on_output).await;
-        drop(tell);
-        ended
-    };
-    let (ended, ()) = tokio::join!(reading, record_sessions(shared, limits.attempt.as_ref(), report.dir.as_deref(), named));
-    prepared.ended(shared, &ended);
-    let mut reader = reader.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let ExitReason::Exit(code) = ended.reason {
-        reader.exited(code);
-    }
-    let output = reader.finish();
-    report.asks += 1;
-    let whole_session = chosen.preset.is_some_and(|preset| preset.usage_covers_session());
-    let resumed = matches!(session, SessionMode::Resume { .. });
-    let before = report.session_usage.or(limits.used_before).filter(|_| resumed && whole_session);
-    report.session_usage = whole_session.then_some(output.usage);
-    report.usage = report.usage.plus(before.map_or(output.usage, |before| output.usage.minus(before)));
-    report.session = output.session.clone().or(invocation.session.filter(|_| resumed)).or(report.session.take());
-    report.model = output.model.clone().or(report.model.take());
-    for tool in output.denied.iter().filter(|tool| !report.denied.contains(tool)).cloned().collect::<Vec<_>>() {
-        report.denied.push(shared.masks().mask_text(&tool).into_owned());
-    }
-    report.version = output.version.clone().or(report.version.take());
-    // A program that knows its limit ends by itself when it reaches it.
-    let left = limits.cost_micros.filter(|_| can(Ability::LimitCost));
-    let used_up = left.zip(output.usage.cost_micros).is_some_and(|(left, used)| used >= left);
-    went_well(shared, ended, &output, limits).map_err(|failed| match used_up {
-        true => failure(FailureKind::Budget, "its budget is used up"),
-        false => failed,
-    })?;
-    Ok(output)
-}
-
-/// Records each session that an agent reports while it works, so that a later attempt can resume it even after a crash.
-async fn record_sessions(
-    shared: &Shared,
-    attempt: Option<&Attempt>,
-    dir: Option<&str>,
-    mut named: mpsc::UnboundedReceiver<String>,
-) {
-    while let Some(session) = named.recv().await {
-        let Some(Attempt { run, key, number }) = attempt else { continue };
-        let command = CommandKind::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
-        if let Err(error) = record(&*shared.store, &shared.subscriptions(), run, command).await {
-            (shared.on_line)(run, &key.address(), &format!("its session could not be recorded: {error}"));
-        }
-    }
-}
-
-fn went_well(shared: &Shared, ended: Ended, output: &AgentOutput, limits: &Limits) -> Result<(), Failure> {
-    if let (Some(login), ExitReason::Exit(_)) = (&output.login, &ended.reason) {
-        let message = shared.masks().mask_text(login).into_owned();
-        return Err(Failure { kind: FailureKind::Authentication, message, tail: ended.tail });
-    }
-    if let Some((kind, message)) = explain(&ended) {
-        let said = output.error.as_deref().map(|error| format!("{message}: {error}")).unwrap_or(message);
-        let message = shared.masks().mask_text(&said).into_owned();
-        return Err(match kind {
-            FailureKind::Timeout if limits.by_budget => failure(FailureKind::Budget, "the time in its budget is used up"),
-            _ => Failure { kind, message, tail: ended.tail },
-        });
-    }
-    match &output.error {
-        Some(error) => {
-            let message = format!("the agent reported an error: {}", shared.masks().mask_text(error));
-            Err(Failure { kind: FailureKind::Agent, message, tail: ended.tail })
-        }
-        None => Ok(()),
-    }
-}
-
-fn uuid() -> String {
-    lockgate_engine::id::IdSource::new(rand::random()).next_uuid()
-}
-
-/// Asks an agent on behalf of a script that called `thinkHard`.
-pub(super) fn query_agent(
-    shared: Arc<Shared>,
-    run: &Run,
-    requester: &Requester,
-    number: u32,
-    stop: Stop,
-) -> BoxFuture<'static, Performed> {
-    let (phase_id, iteration, name) = match requester {
-        Requester::Task(key) => (&key.phase, key.iteration, format!("{}-thinks-{number}", key.task)),
-        Requester::Gaps { phase, iteration } => (phase, *iteration, format!("{GAP_CHECK}-thinks-{number}")),
-    };
-    let asked = run.current.as_ref().and_then(|phase| Some(phase.open_query(requester)?.1.prompt.clone()));
-    let phase = run.workflow.phase(phase_id.as_str());
-    let requester = requester.clone();
-    let (Some(prompt), Some(phase)) = (asked, phase) else {
-        let text = Err(failure(FailureKind::Start, "no script is waiting for this agent query"));
-        return futures::future::ready(CommandKind::AgentQueryAnswered { requester, text, agent: None }.into()).boxed();
-    };
-    let chosen = configured(&shared, run).select(None);
-    let key = lockgate_engine::id::TaskKey { phase: phase.id.clone(), iteration, task: TaskId::new(name.clone()), item: None };
-    let (dir, env) = (None, BTreeMap::new());
-    let process_spec = ProcessSpec {
-        name: &name,
-        address: key.address(),
-        step: Step::Task(&key),
-        attempt: 1,
-        dir: &dir,
-        env: &env,
-        secrets: &[],
-        timeout: None,
-        shell: None,
-        feedback: None,
-    };
-    let prepared = with_setting(&shared, run, phase, process_spec, chosen.as_ref().ok());
-    let renderer = renderer(run, phase, &prepared, TaskValues::default(), &[]);
-    async move {
-        let mut report = AgentReport { usage: Usage::NOTHING, ..AgentReport::default() };
-        let said = thought(&shared, prepared, renderer, chosen, &prompt, &mut report, &stop).await;
-        let agent = (report.asks > 0).then(|| Box::new(report));
-        match said {
-            Err(failure) => CommandKind::AgentQueryAnswered { requester, text: Err(failure), agent }.into(),
-            Ok(text) => {
-                let (stored_value, stored) = StoredValue::keep(&Value::String(text));
-                Performed {
-                    command: CommandKind::AgentQueryAnswered { requester, text: Ok(stored_value), agent },
-                    values: stored.into_iter().collect(),
-                }
-            }
-        }
-    }
-    .boxed()
-}
-
-async fn thought(
-    shared: &Shared,
-    mut prepared: Prepared,
-    renderer: Renderer,
-    chosen: Result<SelectedAgent, AgentError>,
-    prompt: &StoredValue,
-    report: &mut AgentReport,
-    stop: &Stop,
-) -> Result<String, Failure> {
-    let chosen = require_agent(shared, chosen).map_err(|why| start(format!("thinkHard: {why}")))?;
-    report.agent = chosen.name.clone();
-    report.preset = chosen.preset.map(|preset| preset.name.clone());
-    let prompt = shared.value(prompt).await.map_err(start)?;
-    let ready = renderer.ready(shared).await.map_err(start)?;
-    let limits = Limits {
-        model: None,
-        session: None,
-        tools: Tools::default(),
-        cost_micros: None,
-        by_budget: false,
-        used_before: None,
-        named: false,
-        attempt: None,
-    };
-    let prompt = prompt.as_str().unwrap_or_default();
-    let output = match &shared.stubs {
-        None => ask(shared, &mut prepared, &ready, &chosen, prompt, &limits, report, stop).await?,
-        Some(stubs) => {
-            let asked = AgentPrompt { agent: None, prompt, schema: None, output_path: None };
-            call_stub(stubs, &prepared, &ready, &chosen, asked, report)?
-        }
-    };
-    Ok(shared.masks().mask_text(&output.text.unwrap_or_default()).into_owned())
 }

@@ -3,6 +3,7 @@
 mod agent;
 mod answer_schema;
 mod artifacts;
+mod ask_agent;
 mod attempt;
 mod auth_gate;
 mod checkpoint;
@@ -20,6 +21,7 @@ mod prompt;
 mod script;
 mod secrets;
 mod shell;
+mod think_hard;
 mod values;
 mod worktree;
 
@@ -143,7 +145,7 @@ impl Performer {
             Effect::Check { hold, revision } => checkpoint::check(shared, run, hold, *revision, stop),
             Effect::When { key } => conditions::when(shared, run, key, stop),
             Effect::Gaps { phase, iteration, round } => gap_check::check(shared, run, (phase, *iteration), *round, stop),
-            Effect::QueryAgent { requester, number } => agent::query_agent(shared, run, requester, *number, stop),
+            Effect::QueryAgent { requester, number } => think_hard::query_agent(shared, run, requester, *number, stop),
             Effect::Finalize => gap_check::finalize(shared, run),
             Effect::Artifacts { key } => artifacts::look(shared, run, key),
             Effect::Wake { timer, .. } => futures::future::ready(CommandKind::TimerDue { timer: timer.clone() }.into()).boxed(),
