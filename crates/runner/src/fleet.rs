@@ -288,7 +288,9 @@ impl Fleet {
     }
 
     async fn start_runs(&mut self, max_runs: usize, halt: &Halt) -> Result<(), StoreError> {
-        self.begin_parked(max_runs, halt).await?;
+        if !self.begin_parked(max_runs, halt).await? {
+            return Ok(());
+        }
         while self.driving.len() < max_runs {
             let now = Instant::now();
             let is_fit = |run: &RunId| self.is_fit(run, now);
@@ -312,20 +314,23 @@ impl Fleet {
     }
 
     /// Continues runs that this process parked, without a separate claim: the commit that starts the next task makes it. Runs
-    /// that are not among the first are claimed like all others.
-    async fn begin_parked(&mut self, max_runs: usize, halt: &Halt) -> Result<(), StoreError> {
+    /// that are not among the first are claimed like all others. Returns whether there may be more runs to drive.
+    async fn begin_parked(&mut self, max_runs: usize, halt: &Halt) -> Result<bool, StoreError> {
         let free = max_runs.saturating_sub(self.driving.len());
         if free == 0 || self.parked.is_empty() {
-            return Ok(());
+            return Ok(free > 0);
         }
-        let now = Instant::now();
-        let listed = self.runtime.store.undriven(free.saturating_mul(2)).await?;
-        let parked = listed.into_iter().filter(|run| self.parked.contains(run) && self.is_fit(run, now));
-        for run in parked.take(free).collect::<Vec<RunId>>() {
+        let (now, limit) = (Instant::now(), free.saturating_mul(2));
+        let listed = self.runtime.store.undriven(limit).await?;
+        let all = listed.len() < limit;
+        let (parked, others): (Vec<RunId>, Vec<RunId>) =
+            listed.into_iter().filter(|run| self.is_fit(run, now)).partition(|run| self.parked.contains(run));
+        let more = !all || !others.is_empty();
+        for run in parked.into_iter().take(free) {
             self.parked.remove(&run);
             self.start(Found::Parked(Parked::here(run)), halt);
         }
-        Ok(())
+        Ok(more)
     }
 
     fn start(&mut self, found: Found, halt: &Halt) {
