@@ -3,10 +3,11 @@
 use super::help::examples;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::open::current_folder;
+use crate::open::{current_folder, database_of, open_or_create};
 use crate::print;
 use lockgate::code::Code;
 use lockgate::sanitize;
+use lockgate_runner::config::Config;
 use lockgate_runner::root::Root;
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -14,6 +15,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 const WORKFLOW: &str = "workflow.yaml";
+const SETTINGS_FILE: &str = ".lockgate/config.yaml";
 
 const STARTER: &str = include_str!("init/workflow.yaml");
 const SETTINGS: &str = include_str!("init/config.yaml");
@@ -46,6 +48,10 @@ struct CreatedFile {
 }
 
 impl Created {
+    fn has(&self, path: &str) -> bool {
+        self.files.iter().any(|file| file.path == path && file.created)
+    }
+
     fn print_result(&self, json: bool) {
         if json {
             return print::json(self);
@@ -70,9 +76,7 @@ pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Co
         print::note(format_args!("this directory is inside the project {}; it is now a separate project", sanitize::line(&dir)));
     }
     let mut created_files = Created { root: root.dir().to_string_lossy().into_owned(), files: Vec::new() };
-    for (name, path, content) in
-        [(WORKFLOW, root.dir().join(WORKFLOW), STARTER), (".lockgate/config.yaml", root.config_file(), SETTINGS)]
-    {
+    for (name, path, content) in [(WORKFLOW, root.dir().join(WORKFLOW), STARTER), (SETTINGS_FILE, root.config_file(), SETTINGS)] {
         match create(&path, content) {
             Ok(created) => created_files.files.push(CreatedFile { path: name, created }),
             Err(error) => {
@@ -86,12 +90,24 @@ pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Co
         }
     }
     created_files.print_result(arguments.json);
+    if created_files.has(SETTINGS_FILE) {
+        create_database(&root)?;
+    }
     print::say(format_args!(
         "Next: read {WORKFLOW}, then start it with `lockgate run {WORKFLOW}`. It stops where you decide.\n\
          Check your changes with `lockgate validate {WORKFLOW}`, draw them with `lockgate graph {WORKFLOW}`,\n\
          and write a schema for your editor with `lockgate schema > workflow.schema.json`."
     ));
     Ok(Exit::Done)
+}
+
+/// Creates the database of a new project, so that it can be listed before its first run. A project that has settings may have
+/// lost its database, which must not go unnoticed.
+fn create_database(root: &Root) -> Result<(), CommandError> {
+    match database_of(&Config::default()) {
+        Some(_) => Ok(()),
+        None => open_or_create(Some(root.dir())).map(drop),
+    }
 }
 
 /// Creates a file unless it exists, and returns whether it did.
@@ -112,7 +128,6 @@ fn create(path: &Path, content: &str) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockgate_runner::config::Config;
 
     #[test]
     fn the_starter_workflow_has_no_problems() {

@@ -75,6 +75,10 @@ and write a schema for your editor with `lockgate schema > workflow.schema.json`
 
 "#]]
     );
+    for list in ["runs", "inbox"] {
+        let output = project.run(&[list, "--json"]);
+        assert_eq!((output.code, output.stdout.trim()), (Some(0), "[]"), "{output:?}");
+    }
     let output = project.run(&["validate", "workflow.yaml"]);
     assert_eq!((output.code, output.stdout.as_str()), (Some(0), "workflow.yaml: valid workflow\n"), "{output:?}");
     project.write(".lockgate/config.yaml", "people: { require_terminal: false }\n");
