@@ -48,7 +48,6 @@ usage: cargo xtask COMMAND
     agents [--all|NAME…]     test the presets with real agent programs: codex, opencode and gemini; --all adds qwen, claude and copilot
     docs                     write the generated pages and pictures of docs/
     fixtures [NAME]          record a store with a run of every kind and the JSON schema, for tests of later releases
-        --before-freeze          overwrite existing ones
     corpus DIR               check files that people wrote: valid workflows must complete, invalid ones must be refused
         --binary FILE            use this lockgate instead of building one
     mutants [FILE…]          mutate the engine's decisions; its own tests must notice
