@@ -1,5 +1,6 @@
 //! The limit on the number of file locks. Linux passes it on to every descendant, but has not enforced it since 2.4.
 
+use super::process_table;
 #[cfg(target_os = "linux")]
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -22,7 +23,7 @@ pub(crate) fn own() -> Option<u64> {
 
 /// The hard limit of another process.
 pub(crate) fn of(pid: u32) -> Option<u64> {
-    hard_limit(&std::fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
+    hard_limit(&String::from_utf8_lossy(&process_table::read(&format!("/proc/{pid}/limits"))?))
 }
 
 fn hard_limit(limits: &str) -> Option<u64> {

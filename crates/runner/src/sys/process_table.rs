@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 
@@ -33,8 +33,15 @@ impl FileId {
     }
 }
 
+/// Reads a file of `/proc`. Such a file reports the size 0, so that the standard library would read it in many small pieces.
+pub(super) fn read(path: &str) -> Option<Vec<u8>> {
+    let mut contents = Vec::with_capacity(4096);
+    fs::File::open(path).ok()?.take(u64::MAX).read_to_end(&mut contents).ok()?;
+    Some(contents)
+}
+
 pub(crate) fn entry(pid: u32) -> Option<Entry> {
-    parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+    parse(pid, &read(&format!("/proc/{pid}/stat"))?)
 }
 
 pub(crate) fn all() -> BTreeMap<u32, Entry> {
@@ -46,8 +53,8 @@ pub(crate) fn all() -> BTreeMap<u32, Entry> {
 /// them.
 pub(crate) fn children_of_first_thread() -> Option<Vec<u32>> {
     let me = std::process::id();
-    let list = fs::read_to_string(format!("/proc/{me}/task/{me}/children")).ok()?;
-    Some(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+    let list = read(&format!("/proc/{me}/task/{me}/children"))?;
+    Some(String::from_utf8_lossy(&list).split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
 }
 
 /// Whether a process has this file open through a descriptor that holds a lock on it. Merely reading the file does not count.
@@ -63,7 +70,7 @@ pub(crate) fn holds_lock(pid: u32, file: FileId) -> bool {
 
 /// A variable in the environment that a process was started with.
 pub(crate) fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = read(&format!("/proc/{pid}/environ"))?;
     environment
         .split(|byte| *byte == 0)
         .find_map(|pair| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec))
