@@ -6,7 +6,8 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::Actor;
 use lockgate_engine::run::event::Entry;
-use lockgate_runner::load::apply;
+use lockgate_engine::run::hash_chain::SealedCommit;
+use lockgate_runner::load::{apply, check_hash};
 use lockgate_store::Store;
 use serde_json::{Map, Value, json};
 
@@ -36,35 +37,48 @@ impl Committed {
     }
 }
 
-/// Reads a history incrementally.
+/// Reads a history incrementally, and checks the hashes.
 pub struct History<'s> {
     store: &'s dyn Store,
     run: RunId,
     after: u64,
+    /// The hash of the last commit that was read; `None` if the reading starts later than at the first one.
+    head: Option<Digest>,
 }
 
 impl<'s> History<'s> {
     /// Reads the whole history of a run.
     pub fn of(store: &'s dyn Store, run: &RunId) -> Self {
-        Self::after(store, run, 0)
+        Self { store, run: run.clone(), after: 0, head: Some(Digest::ZERO) }
     }
 
     /// Reads the commits after a version.
     pub fn after(store: &'s dyn Store, run: &RunId, version: u64) -> Self {
-        Self { store, run: run.clone(), after: version }
+        Self { store, run: run.clone(), after: version, head: None }
     }
 
-    /// Returns the next commits. The result is empty at the current end of the history, which may grow.
+    /// Returns the next commits. The result is empty at the current end of the history, which may grow. A damaged commit is an
+    /// error, once all commits before it have been returned.
     pub async fn next(&mut self) -> Result<Vec<Committed>, Error> {
         let commits = self.store.commits(&self.run, self.after, COMMITS).await?;
         let mut opened = Vec::with_capacity(commits.len());
         for sealed in &commits {
-            let commit = sealed.open()?;
-            let (version, hash) = (sealed.version, sealed.hash);
-            opened.push(Committed { version, first_seq: commit.first_seq, hash, entries: commit.entries });
+            match self.open(sealed) {
+                Ok(commit) => opened.push(commit),
+                Err(error) if opened.is_empty() => return Err(error),
+                Err(_) => break,
+            }
         }
-        self.after = commits.last().map_or(self.after, |last| last.version);
         Ok(opened)
+    }
+
+    fn open(&mut self, sealed: &SealedCommit) -> Result<Committed, Error> {
+        if let Some(head) = self.head {
+            check_hash(&self.run, sealed, head)?;
+        }
+        let commit = sealed.open()?;
+        (self.after, self.head) = (sealed.version, Some(sealed.hash));
+        Ok(Committed { version: sealed.version, first_seq: commit.first_seq, hash: sealed.hash, entries: commit.entries })
     }
 }
 

@@ -95,7 +95,7 @@ pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) ->
 }
 
 /// A commit that was modified must not be acted on.
-fn check_hash(run: &RunId, commit: &SealedCommit, before: Digest) -> Result<(), LoadError> {
+pub fn check_hash(run: &RunId, commit: &SealedCommit, before: Digest) -> Result<(), LoadError> {
     if commit.follows(run, before) {
         return Ok(());
     }

@@ -203,12 +203,15 @@ fn a_modified_history_is_never_continued() {
         "UPDATE lockgate.commits SET payload = overlay(payload PLACING 'cantinue' FROM position('continue'::bytea IN payload)) \
          WHERE version = (SELECT max(version) FROM lockgate.commits) AND position('continue'::bytea IN payload) > 0",
     );
-    for arguments in [&["status", run.as_str()][..], &["resume", &run], &["why", &run]] {
+    for arguments in [&["status", run.as_str()][..], &["resume", &run], &["why", &run], &["log", &run], &["log", &run, "--json"]]
+    {
         let refused = project.run(arguments);
         assert_eq!(refused.code, Some(1), "{arguments:?}: {refused:?}");
         assert!(refused.stderr.contains("error[history-corrupt]"), "{arguments:?}: {refused:?}");
         assert!(refused.stderr.contains("its hash does not match"), "{arguments:?}: {refused:?}");
     }
+    let intact = project.run(&["log", &run, "--json"]).stdout;
+    assert!(intact.contains("hold_opened") && !intact.contains("answered"), "{intact}");
 }
 
 #[test]
