@@ -5,9 +5,10 @@ use crate::error::Error;
 use crate::project::Project;
 use crate::sanitize;
 use crate::start::with_limits;
+use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{FailureKind, FrozenFile};
-use lockgate_runner::start::{DonePlans, Frozen, WorkflowFileError, read_workflow_with};
+use lockgate_runner::start::{DonePlans, Frozen, WorkflowFileError, read_text, read_workflow_with};
 
 /// A definition in the files that differs from that of the run.
 pub struct Difference {
@@ -31,6 +32,9 @@ enum Unusable {
 /// Compares the files of a run with its definition, which is the one it started with or accepted last.
 pub fn difference(project: &Project, run: &Run) -> Option<Difference> {
     let first = run.files.first()?;
+    if is_untouched(project, run) {
+        return None;
+    }
     // A plan of the run stays part of it even if its summary has been written since.
     let kept = run.workflow.plans.iter().filter_map(|plan| plan.file.clone()).collect();
     let file = match read_workflow_with(&project.root.dir().join(&first.path), &DonePlans::Keep(kept)) {
@@ -46,6 +50,13 @@ pub fn difference(project: &Project, run: &Run) -> Option<Difference> {
     let (_, now) = frozen.definition();
     let files = differing(&run.files, now);
     (!files.is_empty()).then(|| Difference { files, now: Ok(Box::new(frozen)) })
+}
+
+/// Whether the only file that the definition can come from is the same as before. Then it need not be parsed.
+fn is_untouched(project: &Project, run: &Run) -> bool {
+    let [only] = run.files.as_slice() else { return false };
+    let is_same = |text: String| Digest::of(text.as_bytes()) == only.digest;
+    !run.workflow.may_use_prompt_files() && read_text(&project.root.dir().join(&only.path)).is_ok_and(is_same)
 }
 
 fn differing(then: &[FrozenFile], now: &[FrozenFile]) -> Vec<String> {

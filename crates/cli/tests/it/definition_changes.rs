@@ -49,6 +49,31 @@ fn f10_a_change_in_any_definition_file_is_detected_and_asked_about() {
 }
 
 #[test]
+fn f10_a_prompt_file_that_is_added_later_is_detected() {
+    let project = Project::with(&FLOW.replace("finalization: { template: final.md.tmpl }\n", ""));
+    ended(&project.run(&["run", "flow.yaml", "--agent", "cat >/dev/null; echo x"]), 3);
+    ended(&project.run(&["answer", &project.waiting_hold(), "Continue", "--no-resume"]), 0);
+    project.write("subagents/scout.md", "new");
+    let output = project.run(&["resume", &project.newest()]);
+    ended(&output, 3);
+    assert!(output.stderr.contains("have changed since it started: subagents/scout.md"), "{}", output.stderr);
+}
+
+#[test]
+fn f10_a_workflow_in_a_single_file_is_compared_with_that_file() {
+    let flow =
+        "name: flow\nphases: [{ id: plan, checkpoint: {} }, { id: build, tasks: [{ id: make, run: echo old > made.txt }] }]\n";
+    for (now, code) in [(flow.to_owned(), 0), (flow.replace("echo old", "echo new"), 3)] {
+        let project = Project::with(flow);
+        ended(&project.run(&["run", "flow.yaml"]), 3);
+        ended(&project.run(&["answer", &project.waiting_hold(), "Continue", "--no-resume"]), 0);
+        project.write("flow.yaml", now);
+        ended(&project.run(&["resume", &project.newest()]), code);
+        assert_eq!(project.path("made.txt").exists(), code == 0);
+    }
+}
+
+#[test]
 fn f10_an_accepted_change_is_an_event_and_takes_effect() {
     let project = waiting();
     project.write(

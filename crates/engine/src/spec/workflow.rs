@@ -354,6 +354,11 @@ pub enum SecretSource {
 }
 
 impl Workflow {
+    /// Whether it may use prompts of subagents in files next to its own, including files that do not exist yet.
+    pub fn may_use_prompt_files(&self) -> bool {
+        self.phases.iter().any(Phase::may_use_prompt_files)
+    }
+
     /// Whether any task commits its work.
     pub fn commits(&self) -> bool {
         self.phases.iter().any(Phase::commits)
@@ -470,6 +475,14 @@ impl Task {
 }
 
 impl Phase {
+    fn may_use_prompt_files(&self) -> bool {
+        self.gap_check.as_ref().is_some_and(|check| check.script.is_some())
+            || self.tasks.iter().any(|task| match task.work {
+                Work::Agent(_) | Work::Adaptive(_) => true,
+                Work::Run(_) | Work::Script(_) | Work::Pass | Work::Checkpoint(_) => false,
+            })
+    }
+
     /// A phase without tasks.
     pub fn new(id: PhaseId) -> Self {
         Self {
