@@ -61,8 +61,7 @@ fn f10_a_prompt_file_that_is_added_later_is_detected() {
 
 #[test]
 fn f10_a_workflow_in_a_single_file_is_compared_with_that_file() {
-    let flow =
-        "name: flow\nphases: [{ id: plan, checkpoint: {} }, { id: build, tasks: [{ id: make, run: echo old > made.txt }] }]\n";
+    let flow = "name: flow\nphases: [{ id: plan, checkpoint: { prompt: Go? } }, { id: build, tasks: [{ id: make, run: echo old > made.txt }] }]\n";
     for (now, code) in [(flow.to_owned(), 0), (flow.replace("echo old", "echo new"), 3)] {
         let project = Project::with(flow);
         ended(&project.run(&["run", "flow.yaml"]), 3);
