@@ -111,9 +111,14 @@ impl Clock for RuntimeClock {
 }
 
 fn process(store: MemoryStore, post: &Post) -> Runtime {
+    process_since(tokio::time::Instant::now(), store, post)
+}
+
+/// Like [`process`], with the clock of other processes that were given the same start.
+fn process_since(start: tokio::time::Instant, store: MemoryStore, post: &Post) -> Runtime {
     let mut subscriptions = Subscriptions::NONE;
     subscriptions.subscribe(NoticeChannel::Command, NoticeKind::ALL.iter().copied());
-    let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (Arc::new(store), Arc::new(RuntimeClock(tokio::time::Instant::now())));
+    let (store, clock): (Arc<dyn Store>, Arc<dyn Clock>) = (Arc::new(store), Arc::new(RuntimeClock(start)));
     let courier = Courier::new(store.clone(), clock.clone(), subscriptions, Box::new(post.clone()));
     Runtime { store, perform: Arc::new(Notifying(courier)), clock }
 }
@@ -161,9 +166,9 @@ async fn a_notice_is_delivered_after_its_commit_and_leaves_the_outbox() {
 fn a_notice_whose_deliverer_was_killed_is_delivered_by_the_next_process_with_the_same_id() {
     let store = MemoryStore::new();
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (killed, first) = (runtime(), Post::new(Does::Hangs));
+    let (killed, first, start) = (runtime(), Post::new(Does::Hangs), tokio::time::Instant::now());
     killed.block_on(async {
-        let runtime = process(store.another_process(), &first);
+        let runtime = process_since(start, store.another_process(), &first);
         cancelled(&runtime, "aaaa").await;
         first.is_given.notified().await;
     });
@@ -171,7 +176,7 @@ fn a_notice_whose_deliverer_was_killed_is_delivered_by_the_next_process_with_the
     drop(killed);
     let next = Post::new(Does::Delivers);
     runtime().block_on(async {
-        let runtime = process(store.another_process(), &next);
+        let runtime = process_since(start, store.another_process(), &next);
         courier(&runtime).settle().await;
     });
     assert_eq!((next.given(), first.given()), (vec!["aaaa-2 run_ended".to_owned()], vec!["aaaa-2 run_ended".to_owned()]));
