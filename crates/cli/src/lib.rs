@@ -14,7 +14,7 @@
 //! | `diagnostics` | problems of files, with the position underlined |
 //! | `print`, `columns`, `logging` | all output: data on stdout, messages and logs on stderr |
 //! | `exit`, `error` | exit codes and errors |
-//! | `memory` | return unused memory |
+//! | `memory` | give free memory back to the system |
 //! | `sys` | system calls and files that only Linux has |
 //! | [`mod@reference`] | the pages and pictures of `docs/` that are generated from the code |
 

@@ -1,6 +1,6 @@
-//! Memory of the program's allocator.
+//! The memory of this process.
 
-/// Returns memory that is no longer used to the system, which the allocator otherwise does only with later allocations.
+/// Gives free memory back to the system. On its own, the allocator does so only when it is used again.
 pub(crate) fn release_unused() {
     // SAFETY: it may be called at any time, from any thread.
     unsafe { libmimalloc_sys::mi_collect(true) }

@@ -93,7 +93,7 @@ pub trait Observer: Send + Sync + 'static {
         let (_, _, _) = (at, error, again_in);
     }
 
-    /// Called when the last driven run has paused. A good moment to return unused memory.
+    /// Called when the last driven run has paused, for example to give free memory back to the system.
     fn idle(&self) {}
 
     /// Called when the worker can notice changes by other processes only with a delay.

@@ -48,7 +48,7 @@ struct CreatedFile {
 }
 
 impl Created {
-    fn has(&self, path: &str) -> bool {
+    fn is_new(&self, path: &str) -> bool {
         self.files.iter().any(|file| file.path == path && file.created)
     }
 
@@ -90,7 +90,7 @@ pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, Co
         }
     }
     created_files.print_result(arguments.json);
-    if created_files.has(SETTINGS_FILE) {
+    if created_files.is_new(SETTINGS_FILE) {
         create_database(&root)?;
     }
     print::say(format_args!(

@@ -119,7 +119,7 @@ impl<'de> Bytes<'de> {
         std::str::from_utf8(self.take(length)?).map_err(|_| ReadError::NotUtf8 { position })
     }
 
-    /// Reads an item and converts it; `convert` returns it if it is another one than expected.
+    /// Reads an item and converts it; `convert` gives an item of another type back, for the error message.
     fn expect<T>(
         &mut self,
         description: &'static str,

@@ -109,8 +109,8 @@ pub(super) async fn try_refresh_files(runtime: &Runtime, run: &Run) {
     }
 }
 
-/// Executes a command on the newest state, retrying as long as other processes commit first. Its time is that of the
-/// decision, which no event that it builds on can be later than.
+/// Executes a command on the newest state, retrying as long as other processes commit first. The command gets the time of the
+/// decision, so that its events do not look older than those it was decided on.
 async fn commit(
     store: &dyn Store,
     subscriptions: &Subscriptions,
