@@ -73,6 +73,11 @@ text_id! {
     OptionId
 }
 
+text_id! {
+    /// A snapshot: `CP-{phase}-{time}-{hash}`, the hash being that of its content.
+    SnapshotId
+}
+
 /// A task in one execution of a phase; `item` identifies a task of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey {

@@ -9,6 +9,7 @@
 //! | [`run`] | commands, events, effects; `decide`, `apply`, `pending`; the context; index rows |
 //! | [`template`] | text with `{{path}}` in it |
 //! | [`hold`] | holds: questions, options, answers |
+//! | [`snapshot`] | saved states of a run: what causes one, and which are kept |
 //! | `messagepack` | reads stored events and states |
 //! | [`id`], [`time`], [`digest`], [`stored_value`], [`code`], [`plural`] | small types and functions that the other modules use |
 
@@ -19,6 +20,7 @@ pub mod id;
 mod messagepack;
 pub mod plural;
 pub mod run;
+pub mod snapshot;
 pub mod spec;
 pub mod stored_value;
 pub mod template;
