@@ -26,6 +26,7 @@ pub mod file_format;
 pub mod first_error;
 mod frontmatter;
 pub mod handover;
+pub mod issue;
 pub mod json;
 pub mod plan;
 pub mod state_file;

@@ -174,5 +174,17 @@ lockgate_engine::codes! {
         NotABackup = "not-a-backup",
         /// The backup is damaged.
         BackupCorrupt = "backup-corrupt",
+        /// No snapshot has this id, or the run has none.
+        SnapshotNotFound = "snapshot-not-found",
+        /// A snapshot is damaged, too old, or has no state to continue from.
+        SnapshotDamaged = "snapshot-damaged",
+        /// A snapshot was changed after it was written.
+        SnapshotChanged = "snapshot-changed",
+        /// The snapshot belongs to another run.
+        SnapshotOfAnotherRun = "snapshot-of-another-run",
+        /// The file of an issue has an error.
+        InvalidIssue = "invalid-issue",
+        /// The settings switch snapshots off.
+        SnapshotsDisabled = "snapshots-disabled",
     }
 }

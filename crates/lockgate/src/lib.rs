@@ -53,7 +53,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`project`], [`authority`] | opening a project; callers and what they may decide |
-//! | [`workflow_file`], [`validate`], [`start`], [`inputs`], [`preset_answers`] | reading a workflow file and starting a run |
+//! | [`workflow_file`], [`validate`], [`start`], [`inputs`], [`issue`], [`preset_answers`] | reading a workflow file and starting a run |
 //! | [`worker`], [`background`], [`resume`], [`wait`] | driving, resuming and awaiting runs |
 //! | [`answer`], [`change`], [`step`], [`cancel`], [`deadlines`] | decisions about a run, by people and by timers |
 //! | [`select`] | resolving the name of a run, hold or task |
@@ -66,6 +66,7 @@
 //! | [`dry_run`], [`test_files`] | dry runs and workflow tests |
 //! | [`removal`], [`retention`] | removing finished runs, on request and after the time that the settings keep them |
 //! | [`worktrees`], [`gc`] | worktrees and garbage collection |
+//! | [`snapshots`] | files from which a run can resume or be rebuilt |
 //! | [`backup`], [`verify`] | backups and integrity checks of the database |
 //! | [`script_worker`] | processes that evaluate scripts |
 //! | [`error`], [`code`], [`error_pages`] | errors, their codes and their documentation |
@@ -93,6 +94,7 @@ pub mod handover;
 pub mod history;
 pub mod human_time;
 pub mod inputs;
+pub mod issue;
 pub mod lists;
 pub mod logs;
 pub mod notice;
@@ -109,6 +111,7 @@ pub mod sanitize;
 pub mod script_worker;
 pub mod select;
 mod show;
+pub mod snapshots;
 pub mod start;
 pub mod step;
 pub mod summary;

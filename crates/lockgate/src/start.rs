@@ -18,7 +18,7 @@ use lockgate_runner::agent::AgentSources;
 use lockgate_runner::config::Config;
 use lockgate_runner::driver::{DriveError, Driver, Listener, start_detached};
 use lockgate_runner::git::git;
-use lockgate_runner::start::{Prepared, StartOptions, WorkflowFile, prepare};
+use lockgate_runner::start::{GivenIssue, Prepared, StartOptions, WorkflowFile, prepare};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -49,6 +49,8 @@ pub struct Start {
     pub replace: bool,
     /// Starts the pipeline only after a review permits it.
     pub review: bool,
+    /// The issue that the run works on; [`issue::read`](crate::issue::read) reads one from a file.
+    pub issue: Option<GivenIssue>,
 }
 
 /// A workflow file and start options that have passed all checks that need no project.
@@ -94,8 +96,8 @@ impl Checked {
     /// Returns the file, the workflow and the start options, for a dry run.
     pub fn into_parts(self) -> (WorkflowFile, Workflow, StartOptions) {
         let Self { file, workflow, start } = self;
-        let Start { feature, flags, vars, answers, agent, commit: _, replace: _, review: _ } = start;
-        (file, workflow, StartOptions { feature, flags, vars, presets: answers, detached: false, agent })
+        let Start { feature, flags, vars, answers, agent, issue, commit: _, replace: _, review: _ } = start;
+        (file, workflow, StartOptions { feature, flags, vars, presets: answers, detached: false, agent, issue })
     }
 }
 
@@ -134,7 +136,10 @@ impl Project {
         let start_options = StartOptions { feature, ..start_options };
         let prepared = prepare(&self.root, &driver, seed, &file, workflow, start_options)
             .map_err(|error| Error::new(Code::InvalidOutputDir, error.to_string()))?;
-        self.root.prepare_run(&prepared.create.created.run)?;
+        let created = &prepared.create.created;
+        let issue = created.issue.as_ref().map(|issue| issue.name.as_str());
+        self.config.checkpoint.location(&self.root, &created.run, issue)?;
+        self.root.prepare_run(&created.run)?;
         Ok(Ready { prepared, lock, notes })
     }
 

@@ -31,6 +31,7 @@ use crate::load::{LoadedRun, catch_up, load, load_with_sizes};
 use crate::outbox;
 use crate::projection::Projector;
 use crate::runtime::{Runtime, Stop};
+use crate::snapshot;
 use crate::spans;
 use claim::Claim;
 use futures::future::BoxFuture;
@@ -106,6 +107,8 @@ pub struct Driver {
     fresh: bool,
     listener: Box<dyn Listener>,
     projector: Option<Projector>,
+    /// `None` if the settings want no snapshots.
+    snapshots: Option<snapshot::Writer>,
     /// The span that the run's log events belong to.
     span: Span,
     /// The open holds with their revisions, oldest first.
@@ -239,6 +242,7 @@ impl Driver {
 
     fn new(runtime: Runtime, fresh: LoadedRun, seen: u64, claim: Claim, recorded: bool, listener: Box<dyn Listener>) -> Self {
         Self {
+            snapshots: snapshot_writer(&runtime, &fresh.run),
             runtime,
             open: watch::Sender::new(open_holds::of(&fresh.run)),
             span: spans::run(&fresh.run.id),
@@ -305,8 +309,21 @@ impl Driver {
         paused
     }
 
+    /// Has the generated files written for the current state, without waiting.
+    fn offer_files(&mut self) {
+        Projector::offer(&mut self.projector, &self.runtime, &self.run);
+        if let Some(snapshots) = &self.snapshots {
+            snapshots.offer(self.run.version);
+        }
+    }
+
     /// Waits until the generated files are up to date.
     async fn settle_files(&mut self) {
+        if let Some(snapshots) = &mut self.snapshots
+            && let Some(why) = snapshots.settled().await
+        {
+            self.listener.write_failed(&format!("snapshots: {why}"));
+        }
         let Some(projector) = &mut self.projector else { return };
         let (trouble, aside) = projector.settled().await;
         aside.iter().for_each(|path| self.listener.moved_aside(path));
@@ -322,7 +339,7 @@ impl Driver {
         }
         self.advance().await?;
         // The previous driver may have been killed before it wrote files and delivered notices for what it had committed.
-        Projector::offer(&mut self.projector, &self.runtime, &self.run);
+        self.offer_files();
         outbox::wake(&self.runtime);
         loop {
             match self.run.status() {
@@ -428,5 +445,16 @@ impl Driver {
         last.push(Waiting { command, values: Vec::new() });
         self.commit(last).await?;
         Ok(if self.run.end.is_some() { Paused::Ended } else { Paused::Interrupted })
+    }
+}
+
+/// Writes snapshots if the settings want any. A location that cannot be used was reported when the run started.
+fn snapshot_writer(runtime: &Runtime, run: &Run) -> Option<snapshot::Writer> {
+    match runtime.perform.snapshots(run) {
+        Ok(options) => options.map(|options| snapshot::Writer::start(runtime.store.clone(), run.id.clone(), options)),
+        Err(error) => {
+            warn!(%error, "no snapshots are written");
+            None
+        }
     }
 }

@@ -19,6 +19,7 @@
 //! | [`load`], [`start`] | loading a run from the store; starting a run from a workflow file |
 //! | [`verify`] | checks that all stored data follows from the histories |
 //! | [`identity`], [`refused_attempts`] | who is at the command line; a record of refused attempts |
+//! | [`snapshot`] | snapshots of runs: files from which a run can resume or be rebuilt |
 //! | `spans` | tracing spans for runs, tasks, gates and holds |
 //! | `sys` | system calls and files that only Linux has |
 //! | [`root`], [`config`] | the project root and its state directory; its settings |
@@ -46,6 +47,7 @@ pub mod root;
 pub mod runtime;
 pub mod script;
 pub mod secret;
+pub mod snapshot;
 mod spans;
 pub mod start;
 mod sys;

@@ -5,7 +5,7 @@ use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::{Created, Origin};
 use lockgate_engine::run::hash_chain::{CommitError, SealedCommit};
-use lockgate_engine::run::history::{HistoryError, created};
+use lockgate_engine::run::history::{HistoryError, Observe, created};
 use lockgate_engine::run::index::IndexRows;
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::{Store, StoreError};
@@ -61,14 +61,26 @@ pub async fn load_with_sizes(store: &dyn Store, run: &RunId) -> Result<LoadedRun
 async fn replay(store: &dyn Store, run: &RunId, commits: &[SealedCommit]) -> Result<Run, LoadError> {
     let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     let (first, rest) = commits.split_first().ok_or(HistoryError::NoBeginning).map_err(history)?;
+    let mut state = first_observed(store, run, first, &mut |_, _, _| {}).await?;
+    for commit in rest {
+        apply(store, &mut state, commit).await?;
+    }
+    Ok(state)
+}
+
+/// The state after the first commit of a run, observed.
+pub(crate) async fn first_observed(
+    store: &dyn Store,
+    run: &RunId,
+    first: &SealedCommit,
+    observe: &mut Observe<'_>,
+) -> Result<Run, LoadError> {
+    let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
     check_hash(run, first, Digest::ZERO)?;
     let (created, _) = created(first).map_err(history)?;
     let workflow = definition(store, run, created.definition).await?;
     let base = base(store, run, &created, &workflow).await?;
-    let (mut state, _) = Run::first_from(first, workflow, base).map_err(history)?;
-    for commit in rest {
-        apply(store, &mut state, commit).await?;
-    }
+    let (state, _) = Run::first_observed(first, workflow, base, observe).map_err(history)?;
     Ok(state)
 }
 
@@ -83,13 +95,23 @@ pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadEr
 
 /// Applies a commit to a state, fetching a newly accepted definition first.
 pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) -> Result<IndexRows, LoadError> {
+    apply_observed(store, state, commit, &mut |_, _, _| {}).await
+}
+
+/// The same, observed.
+pub(crate) async fn apply_observed(
+    store: &dyn Store,
+    state: &mut Run,
+    commit: &SealedCommit,
+    observe: &mut Observe<'_>,
+) -> Result<IndexRows, LoadError> {
     let run = state.id.clone();
     check_hash(&run, commit, state.head)?;
-    let mut applied = state.apply_commit(commit);
+    let mut applied = state.apply_commit_observed(commit, observe);
     if let Err(HistoryError::DefinitionNeeded(digest)) = applied {
         let workflow = definition(store, &run, digest).await?;
         state.offer(digest, workflow);
-        applied = state.apply_commit(commit);
+        applied = state.apply_commit_observed(commit, observe);
     }
     applied.map_err(|error| LoadError::History { run, error })
 }

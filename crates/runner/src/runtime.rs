@@ -1,8 +1,10 @@
 //! Everything a driver needs from outside: a store, a clock, randomness and an effect performer. A simulation replaces them.
 
 use crate::commit::CommitError;
+use crate::config::ConfigError;
 use crate::outbox::Courier;
 use crate::projection::StateFile;
+use crate::snapshot::SnapshotOptions;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
@@ -38,6 +40,11 @@ pub trait Perform: Send + Sync {
     /// The generated files of a run; none by default.
     fn project(&self, _run: &Run) -> Option<StateFile> {
         None
+    }
+
+    /// Where and which snapshots of a run are written; none by default.
+    fn snapshots(&self, _run: &Run) -> Result<Option<SnapshotOptions>, ConfigError> {
+        Ok(None)
     }
 
     /// Delivers the notices of commits; none by default.

@@ -6,6 +6,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, IdSource, RunId};
 use lockgate_engine::run::command::Create;
 use lockgate_engine::run::event::{Created, FrozenFile, PresetAnswer};
+use lockgate_engine::run::issue::Issue;
 use lockgate_engine::spec::MAX_BYTES;
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::Workflow;
@@ -178,6 +179,22 @@ pub struct StartOptions {
     pub detached: bool,
     /// An agent command that overrides all other agent settings.
     pub agent: Option<String>,
+    /// The issue that the run works on.
+    pub issue: Option<GivenIssue>,
+}
+
+/// An issue as it was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GivenIssue {
+    pub number: Option<u64>,
+    /// Identifies the issue in paths.
+    pub name: String,
+    pub title: String,
+    pub body: String,
+    pub labels: Vec<String>,
+    pub assignees: Vec<String>,
+    /// Where it was read from.
+    pub source: String,
 }
 
 /// A run that is ready to be created.
@@ -278,6 +295,12 @@ impl Frozen {
             None => root.default_output_dir(&run),
             Some(template) => output_dir(template, &run, &workflow.name, &given, start_options.feature.as_deref(), &flags)?,
         };
+        let issue = start_options.issue.map(|given| {
+            let (body, stored) = StoredValue::keep(&Value::String(given.body));
+            values.extend(stored);
+            let GivenIssue { number, name, title, labels, assignees, source, .. } = given;
+            Box::new(Issue { number, name, title, body, labels, assignees, source })
+        });
         let created = Created {
             files: self.files.clone(),
             feature: start_options.feature,
@@ -285,6 +308,7 @@ impl Frozen {
             vars,
             detached: start_options.detached,
             agent: start_options.agent,
+            issue,
             ..Created::new(run, self.definition, output_dir, driver.clone())
         };
         let create = Create { created, presets: start_options.presets };

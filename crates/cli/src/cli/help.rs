@@ -8,7 +8,7 @@ use clap::builder::StyledStr;
 pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["init", "run", "resume", "wait", "watch", "cancel"]),
     ("Decide", &["inbox", "answer", "change", "retry", "skip"]),
-    ("Inspect", &["runs", "status", "why", "log", "logs", "summary", "graph"]),
+    ("Inspect", &["runs", "status", "why", "log", "logs", "summary", "graph", "snapshots"]),
     ("Author", &["validate", "test", "schema", "explain"]),
     ("Formats and agents", &["pipeline"]),
     ("Operate", &["worker", "config", "doctor", "db", "worktrees", "completions"]),

@@ -23,6 +23,7 @@ mod run;
 mod runs;
 mod schema;
 mod skip;
+mod snapshots;
 mod status;
 mod step;
 mod summary;
@@ -84,6 +85,7 @@ enum Command {
     Retry(retry::Arguments),
     Pipeline(pipeline::Arguments),
     Skip(skip::Arguments),
+    Snapshots(snapshots::Arguments),
     Wait(wait::Arguments),
     Watch(watch::Arguments),
     Cancel(cancel::Arguments),
@@ -130,6 +132,7 @@ impl Command {
             Self::Retry(arguments) => arguments.authority(),
             Self::Pipeline(arguments) => arguments.authority(),
             Self::Skip(arguments) => arguments.authority(),
+            Self::Snapshots(arguments) => arguments.authority(),
             Self::Cancel(arguments) => arguments.authority(),
             Self::Runs(arguments) => arguments.authority(),
             Self::Worktrees(arguments) => arguments.authority(),
@@ -248,6 +251,7 @@ async fn perform(root: Option<&Path>, command: Command) -> Result<Exit, CommandE
         Command::Retry(arguments) => retry::run(root, arguments).await,
         Command::Pipeline(arguments) => pipeline::run(root, arguments).await,
         Command::Skip(arguments) => skip::run(root, arguments).await,
+        Command::Snapshots(arguments) => snapshots::run(root, arguments).await,
         Command::Wait(arguments) => wait::run(root, arguments).await,
         Command::Watch(arguments) => watch::run(root, arguments).await,
         Command::Cancel(arguments) => cancel::run(root, arguments).await,

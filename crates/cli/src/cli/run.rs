@@ -64,6 +64,9 @@ pub(super) struct Arguments {
     /// Start the pipeline only after a review permits it
     #[arg(long)]
     review: bool,
+    /// Issue to work on: a Markdown file with `title`, `labels` and `assignees` in its frontmatter
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    issue: Option<PathBuf>,
     /// Run in the background, and return immediately
     #[arg(long)]
     detach: bool,
@@ -96,6 +99,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         commit: arguments.commits,
         replace: arguments.new,
         review: arguments.review,
+        issue: arguments.issue.as_deref().map(lockgate::issue::read).transpose()?,
     };
     let done = if arguments.include_done { DonePlans::Include } else { DonePlans::Skip };
     let file = workflow_file::read_with(&arguments.file, &done)

@@ -83,6 +83,7 @@ impl Run {
             not_done: BTreeMap::new(),
             voided: Vec::new(),
             diff_bases: DiffBases::default(),
+            issue: created.issue.clone(),
             offered: None,
             touched: Touched::default(),
         };
@@ -93,6 +94,7 @@ impl Run {
         run.pipeline = run.workflow.pipeline.as_ref().map(|_| Box::new(PipelineRun::start(imported, at)));
         run.touched.referenced_values.extend(imported.map(|imported| imported.file.digest));
         run.touched.referenced_values.push(created.definition);
+        run.touched.referenced_values.extend(created.issue.iter().filter_map(|issue| issue.body.stored()));
         run.touched.referenced_values.extend(created.files.iter().map(|file| file.digest));
         run.touched.referenced_values.extend(created.vars.values().filter_map(|stored_value| stored_value.stored()));
         run

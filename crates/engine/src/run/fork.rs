@@ -48,6 +48,7 @@ pub fn fork(envelope: &Envelope, change: &AnswerChange, parent: &Run, own: ForkA
         driver: own.driver,
         detached: false,
         agent: parent.agent.clone(),
+        issue: parent.issue.clone(),
     };
     let mut run = Run::forked(&created, parent.workflow.clone(), parent.clone(), envelope.at);
     let events = change_answer(&run, envelope, change)?;

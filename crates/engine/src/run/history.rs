@@ -21,6 +21,10 @@ pub const STATE_FORMAT: u8 = 1;
 /// The id of the timer that marks a detached run that could continue.
 pub const DRIVE_TIMER: &str = "drive";
 
+/// Observes the states within a commit: called before each entry is applied and, without an entry, after the last one, with the
+/// number of the last applied event.
+pub type Observe<'a> = dyn FnMut(&Run, Option<&Entry>, u64) + Send + 'a;
+
 /// Why a history cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
@@ -76,6 +80,16 @@ impl Run {
         workflow: Arc<Workflow>,
         base: Option<Self>,
     ) -> Result<(Self, IndexRows), HistoryError> {
+        Self::first_observed(sealed, workflow, base, &mut |_, _, _| {})
+    }
+
+    /// The same, observed.
+    pub fn first_observed(
+        sealed: &SealedCommit,
+        workflow: Arc<Workflow>,
+        base: Option<Self>,
+        observe: &mut Observe<'_>,
+    ) -> Result<(Self, IndexRows), HistoryError> {
         let (created, at) = created(sealed)?;
         let mut run = match (&created.origin, base) {
             (Origin::Forked(forked), None) => return Err(HistoryError::StateNeeded(forked.state)),
@@ -83,24 +97,35 @@ impl Run {
             (Origin::New | Origin::Imported(_), _) => Self::start(&created, workflow, at),
         };
         let commit = sealed.open()?;
-        for entry in &commit.entries[1..] {
-            run.apply(entry)?;
-        }
+        run.apply_observed(&commit, 1, observe)?;
         let rows = run.committed(&commit, sealed);
         Ok((run, rows))
     }
 
     /// Applies a stored commit to the state. Returns the index rows that were stored with it.
     pub fn apply_commit(&mut self, sealed: &SealedCommit) -> Result<IndexRows, HistoryError> {
+        self.apply_commit_observed(sealed, &mut |_, _, _| {})
+    }
+
+    /// The same, observed.
+    pub fn apply_commit_observed(&mut self, sealed: &SealedCommit, observe: &mut Observe<'_>) -> Result<IndexRows, HistoryError> {
         let commit = sealed.open()?;
         // Checked before anything is applied, so that the caller can fetch the definition and start over.
         if let Some(definition) = commit.entries.iter().find_map(|entry| self.lacks_definition(&entry.event)) {
             return Err(HistoryError::DefinitionNeeded(definition));
         }
-        for entry in &commit.entries {
+        self.apply_observed(&commit, 0, observe)?;
+        Ok(self.committed(&commit, sealed))
+    }
+
+    fn apply_observed(&mut self, commit: &Commit, from: usize, observe: &mut Observe<'_>) -> Result<(), HistoryError> {
+        let seq = |index: usize| commit.first_seq.saturating_add(index as u64).saturating_sub(1);
+        for (index, entry) in commit.entries.iter().enumerate().skip(from) {
+            observe(self, Some(entry), seq(index));
             self.apply(entry)?;
         }
-        Ok(self.committed(&commit, sealed))
+        observe(self, None, seq(commit.entries.len()));
+        Ok(())
     }
 
     fn lacks_definition(&self, event: &Event) -> Option<Digest> {

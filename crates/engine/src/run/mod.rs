@@ -16,6 +16,7 @@ pub mod handover;
 pub mod hash_chain;
 pub mod history;
 pub mod index;
+pub mod issue;
 pub mod outbox;
 mod pending;
 pub mod phase;

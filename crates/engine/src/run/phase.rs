@@ -1,9 +1,12 @@
 //! The current phase: its tasks, gates and checkpoint, and which tasks can start.
 
+mod batches;
 mod gates;
 mod ready;
 mod rework;
 mod stored;
+
+pub use batches::Batches;
 
 use crate::id::{HoldId, PhaseId, TaskId, TaskKey};
 use crate::run::agent::AgentReport;

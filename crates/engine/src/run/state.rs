@@ -12,6 +12,7 @@ use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
 use crate::run::event::{DiffBase, FrozenFile, OutputFile, PresetAnswer, RunKind};
 use crate::run::index::{NamedVariants, TimerKind};
+use crate::run::issue::Issue;
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
 use crate::spec::workflow::{GapAction, Task, Workflow};
@@ -131,6 +132,9 @@ pub struct Run {
     /// What git changes are compared with.
     #[serde(default)]
     pub diff_bases: DiffBases,
+    /// The issue that the run works on.
+    #[serde(default)]
+    pub issue: Option<Box<Issue>>,
     /// A definition that the next event may refer to.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
@@ -476,6 +480,17 @@ impl Run {
     pub fn task_run(&self, key: &TaskKey) -> Option<&TaskRun> {
         let phase = self.current.as_ref()?;
         phase.find(key).map(|index| &phase.tasks[index])
+    }
+
+    /// The name of its issue, as part of paths.
+    pub fn issue_name(&self) -> Option<&str> {
+        self.issue.as_ref().map(|issue| issue.name.as_str())
+    }
+
+    /// TEMP
+    pub fn referenced_values(&self) -> Vec<Digest> {
+        let outputs = self.outputs.values().flat_map(BTreeMap::values).filter_map(StoredValue::stored);
+        std::iter::once(self.definition).chain(self.files.iter().map(|file| file.digest)).chain(outputs).chain(self.issue.iter().filter_map(|issue| issue.body.stored())).collect()
     }
 
     /// Open holds, oldest first.

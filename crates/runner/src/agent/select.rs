@@ -40,6 +40,17 @@ impl AgentSources {
     }
 }
 
+impl SelectedAgent {
+    /// The program that is started.
+    pub fn program(&self) -> Option<String> {
+        match (&self.setting.command, self.preset) {
+            (Some(command), _) => command.split_whitespace().next().map(str::to_owned),
+            (None, Some(preset)) => Some(preset.program().to_owned()),
+            (None, None) => None,
+        }
+    }
+}
+
 fn chosen(name: String, setting: Setting) -> Result<SelectedAgent, AgentError> {
     // The bare name of a known program selects its preset.
     let known = setting.command.as_deref().filter(|_| setting.preset.is_none()).and_then(|command| preset(command).ok());

@@ -3,7 +3,6 @@
 use super::submit::carry_out;
 use super::{DriveError, Driver, Waiting, own_command};
 use crate::outbox;
-use crate::projection::Projector;
 use crate::runtime::{Runtime, Stop};
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{DriverId, RunId};
@@ -107,7 +106,7 @@ impl Driver {
             outbox::wake(&self.runtime);
         }
         self.listener.committed(&self.run, &heard.entries);
-        Projector::offer(&mut self.projector, &self.runtime, &self.run);
+        self.offer_files();
         Ok(true)
     }
 }

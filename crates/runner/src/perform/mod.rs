@@ -21,6 +21,7 @@ mod prompt;
 mod script;
 mod secrets;
 mod shell;
+mod snapshots;
 mod think_hard;
 mod values;
 mod worktree;
@@ -28,7 +29,7 @@ mod worktree;
 pub(crate) use command::explain;
 pub use commit::recover_commits;
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::dry_run::Stubs;
 use crate::files::RunDirs;
 use crate::outbox::command::CommandChannel;
@@ -39,6 +40,7 @@ use crate::root::{Root, Step};
 use crate::runtime::{OrphanError, Perform, Performed, SystemClock};
 use crate::script::Evaluator;
 use crate::secret::Masks;
+use crate::snapshot::SnapshotOptions;
 use command::ProcessSpec;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -173,6 +175,14 @@ impl Perform for Performer {
         // A dry run writes no files.
         let shared = self.shared.clone();
         StateFile::of(&shared.root, shared.store.clone(), run).filter(|_| shared.stubs.is_none())
+    }
+
+    fn snapshots(&self, run: &Run) -> Result<Option<SnapshotOptions>, ConfigError> {
+        // A dry run writes no files.
+        if self.shared.stubs.is_some() {
+            return Ok(None);
+        }
+        snapshots::options(&self.shared, run)
     }
 
     fn courier(&self) -> Option<&Arc<Courier>> {

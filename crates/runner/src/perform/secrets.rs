@@ -89,6 +89,16 @@ fn listed(workflow: &Workflow, config: &Config) -> BTreeSet<String> {
     tasks.chain(gates).chain(agents).chain(workflow.secrets.keys()).cloned().collect()
 }
 
+/// The environment variables from which the secrets of a workflow are read.
+pub(super) fn required_variables(workflow: &Workflow, config: &Config) -> Vec<String> {
+    let variable = |name: String| match workflow.secrets.get(&name) {
+        None => Some(name),
+        Some(SecretSource::Env(variable)) => Some(variable.clone()),
+        Some(SecretSource::Command(_)) => None,
+    };
+    listed(workflow, config).into_iter().filter_map(variable).collect()
+}
+
 /// The environment variables that hold secrets of a workflow. No task inherits them; a task that lists a secret receives it
 /// explicitly.
 pub(super) fn variables(workflow: &Workflow, config: &Config) -> Vec<String> {

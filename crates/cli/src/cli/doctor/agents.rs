@@ -16,11 +16,7 @@ fn check(configured: &AgentSources, name: &str, root: &Path) -> Check {
         Ok(chosen) => chosen,
         Err(why) => return Check::failed("agent", format!("agent {name:?}: {why}"), "fix it under `agents` in the settings"),
     };
-    let program = match (&chosen.setting.command, chosen.preset) {
-        (Some(command), _) => command.split_whitespace().next().unwrap_or_default().to_owned(),
-        (None, Some(preset)) => preset.program().to_owned(),
-        (None, None) => String::new(),
-    };
+    let program = chosen.program().unwrap_or_default();
     if can_start(&program, root) {
         return Check::ok("agent", format!("agent {name:?} is `{program}`"));
     }

@@ -3,6 +3,7 @@
 use crate::digest::Digest;
 use crate::id::{DriverId, RunId};
 use crate::run::index::NamedVariants;
+use crate::run::issue::Issue;
 use crate::run::pipeline::Imported;
 use crate::stored_value::StoredValue;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct Created {
     /// The agent's command; it overrides every other agent setting.
     #[serde(default)]
     pub agent: Option<String>,
+    /// The issue that the run works on.
+    #[serde(default)]
+    pub issue: Option<Box<Issue>>,
 }
 
 impl Created {
@@ -49,6 +53,7 @@ impl Created {
             driver,
             detached: false,
             agent: None,
+            issue: None,
         }
     }
 }

@@ -36,6 +36,7 @@ mod rework;
 mod rework_details;
 mod sessions;
 mod shown_diffs;
+mod snapshots;
 mod stored_history;
 
 use crate::digest::Digest;
