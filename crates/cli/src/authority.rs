@@ -79,7 +79,7 @@ pub(crate) async fn authorize(root: Option<&Path>, authority: Authority<'_>) -> 
         Authority::Person(decision) => {
             let place = place(root)?;
             let actor = identity::cli_actor(&place, Channel::Command);
-            let rule = Config::read(&place.config_file())?.people.terminal_rule();
+            let rule = Config::read(&place)?.people.terminal_rule();
             let refused = Caller::new(actor.clone(), rule).may_decide(decision.what);
             (decision, actor, refused)
         }

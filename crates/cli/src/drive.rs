@@ -20,10 +20,14 @@ use lockgate_runner::driver::{DriveError, Driver, Halt, HaltReason, Paused, fire
 use lockgate_runner::runtime::{Clock as _, Runtime, SystemClock};
 use std::pin::{Pin, pin};
 
-/// Prepares this process to drive runs: it listens for signals and adopts orphaned task processes. Must be called inside the runtime.
-pub(crate) fn make_ready() -> Result<Halt, CommandError> {
+/// Prepares this process to drive runs: it listens for signals, stops after the session timeout, and adopts orphaned task processes.
+/// Must be called inside the runtime.
+pub(crate) fn make_ready(project: &Project) -> Result<Halt, CommandError> {
     let halt = Halt::default();
     signals::listen(&halt)?;
+    if let Some(timeout) = project.config().checkpoint.session_timeout {
+        halt.halt_after(timeout, live::ending);
+    }
     if let Err(error) = adopt_orphans() {
         print::warn(format_args!("cannot adopt processes that tasks leave running: {error}"));
     }
@@ -58,18 +62,18 @@ pub(crate) async fn drive(project: &Project, mut driver: Driver, halt: &Halt, js
             exit
         }
         Ok(Paused::Interrupted) => {
-            print_stopped(driver.run());
+            print_stopped(driver.run(), halt.reason());
             Exit::halted(halt.reason())
         }
         Ok(Paused::Waiting) => match (error, over) {
             (Some(error), _) => return Err(error),
             (None, AskOutcome::NoOneThere) => waiting(driver.run()),
             (None, AskOutcome::Interrupted) => {
-                print_stopped(driver.run());
+                print_stopped(driver.run(), Some(HaltReason::Interrupt));
                 Exit::Interrupted
             }
             (None, AskOutcome::Halted) => {
-                print_stopped(driver.run());
+                print_stopped(driver.run(), halt.reason());
                 Exit::halted(halt.reason())
             }
         },
@@ -233,8 +237,21 @@ pub(crate) fn waiting(run: &Run) -> Exit {
 }
 
 /// Reports that a run was interrupted, and how to continue it.
-pub(crate) fn print_stopped(run: &Run) {
-    print::say(format_args!("run {} was {}; its state is saved", styled(STRONG, &run.id), styled(WARNING, "interrupted")));
+pub(crate) fn print_stopped(run: &Run, reason: Option<HaltReason>) {
+    let why = match reason {
+        Some(HaltReason::SessionTimeout) => " by the session timeout",
+        Some(
+            HaltReason::Interrupt
+            | HaltReason::Terminate
+            | HaltReason::HangUp
+            | HaltReason::Stopped
+            | HaltReason::RootMoved
+            | HaltReason::Endless,
+        )
+        | None => "",
+    };
+    let interrupted = styled(WARNING, "interrupted");
+    print::say(format_args!("run {} was {interrupted}{why}; its state is saved", styled(STRONG, &run.id)));
     let command = if run.detached { "lockgate worker".to_owned() } else { format!("lockgate resume {}", run.id) };
     next_command("continue", &command);
 }

@@ -140,7 +140,12 @@ impl Exit {
         match reason {
             Some(HaltReason::Interrupt) => Self::Interrupted,
             Some(
-                HaltReason::Terminate | HaltReason::HangUp | HaltReason::Stopped | HaltReason::RootMoved | HaltReason::Endless,
+                HaltReason::Terminate
+                | HaltReason::HangUp
+                | HaltReason::Stopped
+                | HaltReason::RootMoved
+                | HaltReason::Endless
+                | HaltReason::SessionTimeout,
             )
             | None => Self::Terminated,
         }

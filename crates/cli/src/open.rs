@@ -90,7 +90,7 @@ pub(crate) fn place(root: Option<&Path>) -> Result<Root, CommandError> {
 /// Reads the settings of a project without opening it.
 pub(crate) fn settings(root: Option<&Path>) -> Result<(Root, Config), CommandError> {
     let root = place(root)?;
-    let config = Config::read(&root.config_file())?;
+    let config = Config::read(&root)?;
     Ok((root, config))
 }
 

@@ -62,6 +62,7 @@ pub(crate) fn listen(halt: &Halt) -> Result<(), CommandError> {
                 else => return,
             };
             if halt.is_halted() {
+                halt.kill();
                 kill_children();
             }
             halt.halt(reason);

@@ -67,7 +67,7 @@ impl Project {
 pub async fn restore(root: &Root, file: &Path, force: bool, options: &Options, caller: &Caller) -> Result<Restored, Error> {
     caller.may_decide(RESTORE)?;
     must_be_a_backup(file)?;
-    if database(&Config::read(&root.config_file())?, options).is_some() {
+    if database(&Config::read(root)?, options).is_some() {
         return Err(Error::new(
             Code::SqliteOnly,
             "the runs of this project are kept in PostgreSQL, but a backup can only be restored to SQLite",

@@ -61,7 +61,7 @@ impl Project {
     }
 
     fn open_root(root: Root, options: Options) -> Result<Self, Error> {
-        let config = Config::read(&root.config_file())?;
+        let config = Config::read(&root)?;
         let (mut warnings, server) = (Vec::new(), database(&config, &options));
         let on_a_server = server.is_some();
         let store: Arc<dyn Store> = match server {
@@ -80,7 +80,7 @@ impl Project {
     pub fn open_or_create(dir: &Path, options: Options) -> Result<Self, Error> {
         let root = Root::at(dir);
         root.prepare()?;
-        let config = Config::read(&root.config_file())?;
+        let config = Config::read(&root)?;
         let server = database(&config, &options);
         let on_a_server = server.is_some();
         let store: Arc<dyn Store> = match server {

@@ -1,9 +1,12 @@
-//! The settings in `.lockgate/config.yaml`. Without the file, all defaults apply.
+//! The settings in `.lockgate/config.yaml`, and those of snapshots in `.claude/checkpoint-config.yaml`. Without the files, all
+//! defaults apply.
 
 mod agents;
+mod checkpoint;
 mod database;
 mod effective;
 mod error;
+mod file;
 mod limits;
 mod logins;
 mod notify;
@@ -14,36 +17,36 @@ mod retention;
 #[cfg(test)]
 mod tests;
 
+pub use checkpoint::{CheckpointSettings, CheckpointStorage, CheckpointTriggers, DEFAULT_LOCATION, Location};
 pub use database::{DATABASE_VARIABLE, DatabaseUrl};
 pub use effective::{EffectiveSetting, SettingSource, effective_settings};
 pub use error::ConfigError;
+pub use file::SettingsFile;
 pub use limits::{Background, Limits, MAX_CONCURRENT_RUNS, Script};
 pub use notify::{Notifications, Notify, NotifyCommand};
 pub use people::People;
 pub use pipelines::Pipelines;
 pub use retention::Retention;
 
+use crate::root::Root;
 use lockgate_engine::spec::document::{self, Entry, Value};
 use lockgate_engine::spec::problem::Problem;
 use lockgate_engine::spec::workflow::{AgentSetting, Commit, Policy, Shell};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
 use std::num::NonZeroU32;
 use std::path::Path;
-
-/// Larger than any real settings file.
-const MAX_BYTES: u64 = 1_000_000;
 
 const MAX_PARALLEL: u32 = 100_000;
 
 /// The keys of the settings.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "people",
     "max_parallel",
     "script",
     "limits",
     "background",
     "retention",
+    "checkpoint",
     "notify",
     "agents",
     "logins",
@@ -68,6 +71,8 @@ pub struct Config {
     pub background: Background,
     /// How long finished runs are kept.
     pub retention: Retention,
+    /// When snapshots are written, where, and which are kept.
+    pub checkpoint: CheckpointSettings,
     pub notify: Notifications,
     /// Agents by name, which a workflow may override.
     pub agents: BTreeMap<String, AgentSetting>,
@@ -86,17 +91,31 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the settings; a missing file gives the defaults.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        match read_file(path)? {
-            Some(text) => Self::parse(&text, path),
-            None => Ok(Self::default()),
+    /// Reads the settings of a project; a missing file gives the defaults.
+    pub fn read(root: &Root) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        for file in SettingsFile::ALL {
+            if let Some(text) = file.read(root)? {
+                config.apply(file, &text, &file.path(root))?;
+            }
         }
+        Ok(config)
     }
 
-    /// Parses the settings; the path is only used in messages.
+    /// Parses the text of `.lockgate/config.yaml`; the path is only used in messages.
     pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let read = document::read(text).and_then(|root| Self::of(&root));
+        let mut config = Self::default();
+        config.apply(SettingsFile::Project, text, path)?;
+        Ok(config)
+    }
+
+    /// Takes over the settings in a file.
+    fn apply(&mut self, file: SettingsFile, text: &str, path: &Path) -> Result<(), ConfigError> {
+        let read = document::read(text).and_then(|root| match file {
+            _ if root.is_nothing() => Ok(()),
+            SettingsFile::Checkpoint => self.set_checkpoint(&root, path),
+            SettingsFile::Project => self.set(&root, path),
+        });
         read.map_err(|problem| ConfigError {
             path: path.to_path_buf(),
             message: problem.message,
@@ -106,32 +125,37 @@ impl Config {
         })
     }
 
-    fn of(root: &Value<'_>) -> Result<Self, Problem> {
-        let mut config = Self::default();
-        if root.is_nothing() {
-            return Ok(config);
+    fn set_checkpoint(&mut self, root: &Value<'_>, path: &Path) -> Result<(), Problem> {
+        let example = format!("checkpoint: {}", checkpoint::EXAMPLE);
+        for setting in root.fields("this file", &example, &["checkpoint"])? {
+            self.checkpoint.set(&setting.value, path)?;
         }
+        Ok(())
+    }
+
+    fn set(&mut self, root: &Value<'_>, path: &Path) -> Result<(), Problem> {
         let example = "people: { require_terminal: false }";
         for setting in root.fields("the settings", example, &KEYS)? {
             let value = &setting.value;
             match setting.key.as_str() {
-                "people" => config.people.set(value)?,
-                "max_parallel" => config.max_parallel = NonZeroU32::new(value.count("`max_parallel`", 1..=MAX_PARALLEL)?),
-                "script" => config.script.set(value)?,
-                "limits" => config.limits.set(value)?,
-                "background" => config.background.set(value)?,
-                "retention" => config.retention.set(value)?,
-                "notify" => config.notify = Notifications::of(value)?,
-                "agents" => config.agents = agents::read(value)?,
-                "logins" => config.logins = logins::read(value)?,
-                "policy" => config.policy = policy::read(value)?,
-                "pipelines" => config.pipelines.set(value)?,
-                "shell" => config.shell = Some(shell(value)?),
-                "commit" => config.commit = commit(value)?,
-                _ => config.database = Some(DatabaseUrl::of(value)?),
+                "people" => self.people.set(value)?,
+                "max_parallel" => self.max_parallel = NonZeroU32::new(value.count("`max_parallel`", 1..=MAX_PARALLEL)?),
+                "script" => self.script.set(value)?,
+                "limits" => self.limits.set(value)?,
+                "background" => self.background.set(value)?,
+                "retention" => self.retention.set(value)?,
+                "checkpoint" => self.checkpoint.set(value, path)?,
+                "notify" => self.notify = Notifications::of(value)?,
+                "agents" => self.agents = agents::read(value)?,
+                "logins" => self.logins = logins::read(value)?,
+                "policy" => self.policy = policy::read(value)?,
+                "pipelines" => self.pipelines.set(value)?,
+                "shell" => self.shell = Some(shell(value)?),
+                "commit" => self.commit = commit(value)?,
+                _ => self.database = Some(DatabaseUrl::of(value)?),
             }
         }
-        Ok(config)
+        Ok(())
     }
 }
 
@@ -154,64 +178,4 @@ fn commit(value: &Value<'_>) -> Result<Commit, Problem> {
         }
     }
     Ok(commit)
-}
-
-/// The text of the settings; `None` if there is no file.
-fn read_file(path: &Path) -> Result<Option<String>, ConfigError> {
-    read_text(path).map_err(|error| {
-        let (message, help) = (format!("the settings cannot be read: {error}"), error.help().to_owned());
-        ConfigError { path: path.to_path_buf(), message, line: None, column: None, help: Some(help) }
-    })
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Unreadable {
-    #[error("permission denied")]
-    Denied,
-    #[error("it is not UTF-8 text")]
-    NotText,
-    #[error("it is a directory")]
-    Directory,
-    #[error("it is not a file")]
-    NotAFile,
-    #[error("it is larger than 1 MB")]
-    TooLarge,
-    #[error(transparent)]
-    Io(io::Error),
-}
-
-impl Unreadable {
-    fn help(&self) -> &'static str {
-        match self {
-            Self::Denied => "make the file readable",
-            Self::NotText => "save it as UTF-8",
-            Self::Directory | Self::NotAFile => "replace it with a file, or remove it to use the defaults",
-            Self::TooLarge => "settings are a few lines; check whether this is the right file",
-            Self::Io(_) => "remove it to use the defaults",
-        }
-    }
-}
-
-/// The text of the file. A pipe is not opened, because that could block.
-fn read_text(path: &Path) -> Result<Option<String>, Unreadable> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::PermissionDenied => Unreadable::Denied,
-        io::ErrorKind::InvalidData => Unreadable::NotText,
-        _ => Unreadable::Io(error),
-    };
-    let metadata = match path.metadata() {
-        Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(error)),
-    };
-    if !metadata.is_file() {
-        return Err(if metadata.is_dir() { Unreadable::Directory } else { Unreadable::NotAFile });
-    }
-    let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
-    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
-    if read as u64 > MAX_BYTES {
-        return Err(Unreadable::TooLarge);
-    }
-    Ok(Some(text))
 }

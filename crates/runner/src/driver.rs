@@ -45,7 +45,7 @@ use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::{Run, Status, create};
 use lockgate_engine::spec::workflow::Workflow;
 use lockgate_store::ClaimError;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub struct Driver {
     recorded: bool,
     running: BTreeMap<Effect, Stop>,
     /// Unwanted effects that were asked to stop but have not ended yet.
-    ending: BTreeSet<Effect>,
+    ending: BTreeMap<Effect, Stop>,
     /// Effects that ended in this iteration of the loop.
     ended: Vec<Effect>,
     /// How many consecutive iterations changed nothing.
@@ -250,7 +250,7 @@ impl Driver {
             claim,
             recorded,
             running: BTreeMap::new(),
-            ending: BTreeSet::new(),
+            ending: BTreeMap::new(),
             ended: Vec::new(),
             idle_rounds: 0,
             outcomes: FuturesUnordered::new(),
@@ -344,7 +344,7 @@ impl Driver {
         loop {
             match self.run.status() {
                 Status::Complete | Status::Failed | Status::Aborted | Status::Cancelled => {
-                    self.stop_all().await;
+                    self.stop_all(Some(halt)).await;
                     return Ok(Paused::Ended);
                 }
                 Status::Waiting if self.outcomes.is_empty() => return Ok(Paused::Waiting),
@@ -439,7 +439,7 @@ impl Driver {
     /// Stops all running effects and records the interruption. Effects that finished in the meantime are recorded as
     /// finished.
     async fn interrupt(&mut self, halt: &Halt) -> Result<Paused, DriveError> {
-        let mut last = self.stop_all().await;
+        let mut last = self.stop_all(Some(halt)).await;
         let signal = halt.reason().unwrap_or(HaltReason::Stopped).as_str().to_owned();
         let command = own_command(&self.runtime, CommandKind::Interrupt { signal });
         last.push(Waiting { command, values: Vec::new() });

@@ -119,7 +119,7 @@ impl IncludeFiles {
     /// The settings of the project that contains the workflow file.
     fn config(&self) -> Option<Config> {
         let root = self.folders.first().and_then(|folder| Root::find(folder))?;
-        let read = Config::read(&root.config_file());
+        let read = Config::read(&root);
         // A command that needs the settings reports the error.
         read.inspect_err(|error| tracing::debug!(%error, "the settings cannot be read; skipping the checks that depend on them"))
             .ok()

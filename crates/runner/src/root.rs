@@ -102,6 +102,11 @@ impl Root {
         self.state_dir().join("config.yaml")
     }
 
+    /// Settings of snapshots, under the name and with the keys that other tools use.
+    pub fn checkpoint_config_file(&self) -> PathBuf {
+        self.dir.join(".claude").join("checkpoint-config.yaml")
+    }
+
     pub fn database_file(&self) -> PathBuf {
         self.state_dir().join("lockgate.db")
     }
@@ -213,7 +218,7 @@ impl<'a> Step<'a> {
 
 /// An id as part of a file name: unchanged if it is safe on every file system, otherwise its readable part plus a digest, so
 /// that ids that differ only in case, punctuation or a long suffix stay distinct.
-fn file_name(id: &str) -> String {
+pub(crate) fn file_name(id: &str) -> String {
     let plain = |character: char| matches!(character, 'a'..='z' | '0'..='9' | '-' | '_');
     if !id.is_empty() && id.len() <= READABLE && id.chars().all(plain) {
         return id.to_owned();

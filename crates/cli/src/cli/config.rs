@@ -5,7 +5,8 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::print::{self, FAINT, STRONG, styled};
 use lockgate::sanitize;
-use lockgate_runner::config::{DATABASE_VARIABLE, EffectiveSetting, SettingSource, effective_settings};
+use lockgate_runner::config::{DATABASE_VARIABLE, EffectiveSetting, SettingSource, SettingsFile, effective_settings};
+use lockgate_runner::root::Root;
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
@@ -43,30 +44,34 @@ struct SettingView<'s> {
 pub(super) fn run(root: Option<&Path>, arguments: &Arguments) -> Result<Exit, CommandError> {
     let Command::Show { json } = arguments.command;
     let root = crate::open::place(root)?;
-    let file = root.config_file();
     let database = std::env::var(DATABASE_VARIABLE).ok();
-    let settings = effective_settings(&file, database.as_deref())?;
-    let path = file.strip_prefix(root.dir()).unwrap_or(&file).to_string_lossy().into_owned();
+    let settings = effective_settings(&root, database.as_deref())?;
     if json {
-        print::json(&settings.iter().map(|setting| view(setting, &path)).collect::<Vec<_>>());
+        print::json(&settings.iter().map(|setting| view(setting, &root)).collect::<Vec<_>>());
     } else {
-        print::data(&table(&settings, &path));
+        print::data(&table(&settings, &root));
     }
     Ok(Exit::Done)
 }
 
-fn view<'s>(setting: &'s EffectiveSetting, path: &str) -> SettingView<'s> {
+/// The path of a settings file as it is shown: relative to the root if it is in it.
+fn shown_path(file: SettingsFile, root: &Root) -> String {
+    let path = file.path(root);
+    path.strip_prefix(root.dir()).unwrap_or(&path).to_string_lossy().into_owned()
+}
+
+fn view<'s>(setting: &'s EffectiveSetting, root: &Root) -> SettingView<'s> {
     let (source, path, line, variable) = match setting.source {
         SettingSource::Default => ("default", None, None, None),
-        SettingSource::File { line } => ("file", Some(path.to_owned()), Some(line), None),
+        SettingSource::File { file, line } => ("file", Some(shown_path(file, root)), Some(line), None),
         SettingSource::Environment(variable) => ("environment", None, None, Some(variable)),
     };
     SettingView { key: setting.key, value: &setting.value, source, path, line, variable }
 }
 
-fn table(settings: &[EffectiveSetting], path: &str) -> String {
+fn table(settings: &[EffectiveSetting], root: &Root) -> String {
     let rows: Vec<[String; 3]> =
-        settings.iter().map(|setting| [setting.key.to_owned(), value_text(&setting.value), source(setting, path)]).collect();
+        settings.iter().map(|setting| [setting.key.to_owned(), value_text(&setting.value), source(setting, root)]).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     // A long value must not push all sources off the screen.
     let (keys, values) = (width(0), width(1).min(40));
@@ -87,10 +92,10 @@ fn value_text(value: &Value) -> String {
     sanitize::line(&text).into_owned()
 }
 
-fn source(setting: &EffectiveSetting, path: &str) -> String {
+fn source(setting: &EffectiveSetting, root: &Root) -> String {
     match setting.source {
         SettingSource::Default => "default".to_owned(),
-        SettingSource::File { line } => sanitize::line(&format!("{path}:{line}")).into_owned(),
+        SettingSource::File { file, line } => sanitize::line(&format!("{}:{line}", shown_path(file, root))).into_owned(),
         SettingSource::Environment(variable) => format!("environment {variable}"),
     }
 }

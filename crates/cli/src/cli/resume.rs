@@ -193,7 +193,7 @@ pub(super) async fn continue_run(
     let caller = project.caller(Channel::Command);
     let read = load_with_sizes(project.store(), run).await?;
     project.may_resume(run, &resume, &caller).await?;
-    let halt = drive::make_ready()?;
+    let halt = drive::make_ready(project)?;
     if let Some(by) = project.store().driver_of(run).await? {
         return Ok(ResumeOutcome::Elsewhere(by));
     }

@@ -119,7 +119,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         let run = project.start_detached(ready, caller).await?;
         return left(&project, &run, json).await;
     }
-    let halt = drive::make_ready()?;
+    let halt = drive::make_ready(&project)?;
     let progress = Box::new(Progress::new(json, project.config().notify.terminal));
     let driver = project.start_driven(ready, caller, progress).await?;
     drive::drive(&project, driver, &halt, json).await

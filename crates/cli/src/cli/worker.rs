@@ -7,11 +7,13 @@ use crate::authority::{Authority, Decision};
 use crate::drive;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::print;
 use lockgate::background::{BackgroundLock, halt_when_moved};
 use lockgate::code::Code;
 use lockgate::worker::Runs;
 use lockgate_engine::time::parse_duration;
 use lockgate_runner::config::MAX_CONCURRENT_RUNS;
+use lockgate_runner::driver::HaltReason;
 use lockgate_runner::fleet::FleetLimits;
 use lockgate_runner::root::Root;
 use reporter::WorkerReporter;
@@ -87,7 +89,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
             return Err(CommandError::new(Code::DrivenElsewhere, message).help("see them with `lockgate runs`"));
         }
     };
-    let halt = drive::make_ready()?;
+    let halt = drive::make_ready(&project)?;
     let moved = tokio::spawn(halt_when_moved(project.root().clone(), halt.clone()));
     let settings = &project.config().background;
     let idle = match arguments.idle_timeout {
@@ -115,6 +117,9 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     }
     if moved.is_finished() {
         return Err(root_moved(project.root()));
+    }
+    if halt.reason() == Some(HaltReason::SessionTimeout) {
+        print::note("the session timeout has passed; continue the interrupted runs with `lockgate worker`");
     }
     Ok(if halt.is_halted() { Exit::halted(halt.reason()) } else { Exit::Done })
 }

@@ -65,3 +65,23 @@ fn broken_settings_are_reported_with_their_position() {
     assert!(refused.stderr.contains("invalid-settings") && refused.stderr.contains("config.yaml:2:3"), "{refused:?}");
     assert!(refused.stderr.contains("did you mean `finished`"), "{refused:?}");
 }
+
+#[test]
+fn settings_of_snapshots_are_shown_with_the_file_that_sets_them() {
+    let project = Project::on_sqlite();
+    project.write(".claude/checkpoint-config.yaml", "checkpoint:\n  retention:\n    manual: 5\n    batch_complete: 2\n");
+    project.write(".lockgate/config.yaml", "checkpoint: { retention: { batch_complete: 7 } }\n");
+    let settings = project.json(0, &["config", "show", "--json"]);
+    let shown = |key: &str| {
+        let found = setting(&settings, key);
+        (found["value"].clone(), found["path"].as_str().unwrap_or_default().to_owned(), found["line"].clone())
+    };
+    let other = ".claude/checkpoint-config.yaml".to_owned();
+    assert_eq!(shown("checkpoint.retention.manual"), (5.into(), other, 3.into()));
+    assert_eq!(shown("checkpoint.retention.batch_complete"), (7.into(), ".lockgate/config.yaml".to_owned(), 1.into()));
+    project.write(".claude/checkpoint-config.yaml", "checkpoint: { retention: { manuel: 5 } }\n");
+    let refused = project.run(&["runs"]);
+    assert_eq!(refused.code, Some(4), "{refused:?}");
+    assert!(refused.stderr.contains("checkpoint-config.yaml:1:28"), "{refused:?}");
+    assert!(refused.stderr.contains("did you mean `manual`"), "{refused:?}");
+}

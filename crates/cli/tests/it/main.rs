@@ -57,6 +57,7 @@ mod run_names;
 mod runs;
 mod screen;
 mod self_approval;
+mod session_end;
 mod shells;
 mod show_diff;
 mod storage_errors;

@@ -105,7 +105,7 @@ impl<'a> Value<'a> {
     }
 
     /// A description of the value, for messages.
-    fn found(&self) -> String {
+    pub fn found(&self) -> String {
         self.scalar().map_or_else(|| self.node.kind().to_owned(), |scalar| format!("`{}`", shown(&scalar.text)))
     }
 
@@ -126,6 +126,11 @@ impl<'a> Value<'a> {
                 Some("write it without quotes and units".into()),
             )
         })
+    }
+
+    /// A whole number, which may be negative; `None` for anything else.
+    pub fn integer(&self) -> Option<i64> {
+        self.scalar().and_then(Scalar::integer)
     }
 
     /// A duration greater than zero.

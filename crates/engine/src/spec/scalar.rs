@@ -26,6 +26,14 @@ impl Scalar<'_> {
         }
     }
 
+    /// The whole number, if it is one.
+    pub(crate) fn integer(&self) -> Option<i64> {
+        match self.number() {
+            Some(Ok(number)) => number.as_i64(),
+            Some(Err(NotJson)) | None => None,
+        }
+    }
+
     /// The number, if it is one. JSON has no infinity.
     fn number(&self) -> Option<Result<Number, NotJson>> {
         if !self.plain {

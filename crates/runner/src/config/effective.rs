@@ -5,15 +5,17 @@ mod tests;
 
 use super::notify::{Notifications, Notify, NotifyCommand};
 use super::{
-    Background, Config, ConfigError, DATABASE_VARIABLE, DatabaseUrl, Limits, People, Pipelines, Retention, Script, read_file,
+    Background, CheckpointSettings, CheckpointStorage, CheckpointTriggers, Config, ConfigError, DATABASE_VARIABLE,
+    DEFAULT_LOCATION, DatabaseUrl, Limits, People, Pipelines, Retention, Script, SettingsFile,
 };
 use crate::auth_gate::Tool;
 use crate::projection::DEFAULT_DIR;
+use crate::root::Root;
 use lockgate_engine::run::index::NamedVariants as _;
+use lockgate_engine::snapshot::retention::RetentionPolicy;
 use lockgate_engine::spec::document::{self, Value as Document};
 use lockgate_engine::spec::workflow::{AgentSetting, Automatic, Commit, Policy, Shell};
 use serde_json::{Map, Value, json};
-use std::path::Path;
 use std::time::Duration;
 
 /// A setting as it applies.
@@ -32,8 +34,9 @@ pub struct EffectiveSetting {
 pub enum SettingSource {
     /// It is the default.
     Default,
-    /// The settings file, at this line.
+    /// A settings file, at this line.
     File {
+        file: SettingsFile,
         /// The line, counted from 1.
         line: usize,
     },
@@ -42,14 +45,18 @@ pub enum SettingSource {
 }
 
 /// Lists all settings. `database` is the value of [`DATABASE_VARIABLE`], which overrides the file.
-pub fn effective_settings(path: &Path, database: Option<&str>) -> Result<Vec<EffectiveSetting>, ConfigError> {
-    let text = read_file(path)?.unwrap_or_default();
-    let config = Config::parse(&text, path)?;
-    // It was parsed just now, so it can be read.
-    let document = document::read(&text).ok();
+pub fn effective_settings(root: &Root, database: Option<&str>) -> Result<Vec<EffectiveSetting>, ConfigError> {
+    let config = Config::read(root)?;
+    let mut texts = Vec::new();
+    for file in SettingsFile::ALL {
+        texts.extend(file.read(root)?.map(|text| (file, text)));
+    }
+    // They were parsed just now, so they can be read.
+    let documents: Vec<(SettingsFile, Document<'_>)> =
+        texts.iter().filter_map(|(file, text)| Some((*file, document::read(text).ok()?))).collect();
     let from_file = |(key, value)| {
-        let line = document.as_ref().and_then(|document| line_of(document, key));
-        let source = line.map_or(SettingSource::Default, |line| SettingSource::File { line });
+        let found = documents.iter().rev().find_map(|(file, document)| Some((*file, line_of(document, key)?)));
+        let source = found.map_or(SettingSource::Default, |(file, line)| SettingSource::File { file, line });
         EffectiveSetting { key, value, source }
     };
     let mut settings: Vec<EffectiveSetting> = values(&config).into_iter().map(from_file).collect();
@@ -87,6 +94,7 @@ fn values(config: &Config) -> Vec<(&'static str, Value)> {
         limits: Limits { stored_outputs_mb, log_mb },
         background: Background { idle_timeout, max_runs },
         retention: Retention { finished, keep },
+        checkpoint,
         notify: Notifications { terminal, command },
         agents,
         database,
@@ -98,7 +106,7 @@ fn values(config: &Config) -> Vec<(&'static str, Value)> {
     } = config;
     let agents: Map<String, Value> = agents.iter().map(|(name, setting)| (name.clone(), agent(setting))).collect();
     let logins: Map<String, Value> = logins.iter().map(|tool| (tool.name.clone(), login(tool))).collect();
-    vec![
+    let mut values = vec![
         ("people.require_terminal", json!(require_terminal)),
         ("max_parallel", json!(max_parallel)),
         ("shell", json!(shell.as_ref().map(Shell::text))),
@@ -113,6 +121,9 @@ fn values(config: &Config) -> Vec<(&'static str, Value)> {
         ("background.max_runs", json!(max_runs)),
         ("retention.finished", json!(finished.map(duration_text))),
         ("retention.keep", json!(keep)),
+    ];
+    values.extend(checkpoint_values(checkpoint));
+    values.extend([
         ("notify.terminal", json!(terminal_word(*terminal))),
         ("notify.command", command.as_ref().map_or(Value::Null, notify_command)),
         ("agents", Value::Object(agents)),
@@ -124,7 +135,58 @@ fn values(config: &Config) -> Vec<(&'static str, Value)> {
         ("pipelines.on_complete", json!(on_complete)),
         ("policy", policy_value(policy)),
         ("database", json!(database.as_ref().map(DatabaseUrl::without_password))),
+    ]);
+    values
+}
+
+fn checkpoint_values(settings: &CheckpointSettings) -> Vec<(&'static str, Value)> {
+    let CheckpointSettings { enabled, auto_checkpoint, triggers, retention, storage, session_timeout } = settings;
+    let CheckpointTriggers { phase_transition, batch_complete, agent_complete, conflict_events, user_interrupt, session_end } =
+        triggers;
+    let CheckpointStorage { location, compress, max_size_mb } = storage;
+    let location = location.as_ref().map_or(DEFAULT_LOCATION, |location| &location.template);
+    let mut values = vec![
+        ("checkpoint.enabled", json!(enabled)),
+        ("checkpoint.auto_checkpoint", json!(auto_checkpoint)),
+        ("checkpoint.checkpoint_triggers.phase_transition", json!(phase_transition)),
+        ("checkpoint.checkpoint_triggers.batch_complete", json!(batch_complete)),
+        ("checkpoint.checkpoint_triggers.agent_complete", json!(agent_complete)),
+        ("checkpoint.checkpoint_triggers.conflict_events", json!(conflict_events)),
+        ("checkpoint.checkpoint_triggers.user_interrupt", json!(user_interrupt)),
+        ("checkpoint.checkpoint_triggers.session_end", json!(session_end)),
+    ];
+    values.extend(retention_values(retention));
+    values.extend([
+        ("checkpoint.storage.location", json!(location)),
+        ("checkpoint.storage.compress", json!(compress)),
+        ("checkpoint.storage.max_size_mb", max_size_mb.map_or(json!(-1), |megabytes| json!(megabytes))),
+        ("checkpoint.session_timeout", json!(session_timeout.map(duration_text))),
+    ]);
+    values
+}
+
+fn retention_values(policy: &RetentionPolicy) -> [(&'static str, Value); 8] {
+    let RetentionPolicy {
+        phase_transition,
+        batch_complete,
+        agent_complete,
+        conflict_start,
+        conflict_resolved,
+        user_interrupt,
+        session_end,
+        manual,
+    } = policy;
+    [
+        ("checkpoint.retention.phase_transition", phase_transition),
+        ("checkpoint.retention.batch_complete", batch_complete),
+        ("checkpoint.retention.agent_complete", agent_complete),
+        ("checkpoint.retention.conflict_start", conflict_start),
+        ("checkpoint.retention.conflict_resolved", conflict_resolved),
+        ("checkpoint.retention.user_interrupt", user_interrupt),
+        ("checkpoint.retention.session_end", session_end),
+        ("checkpoint.retention.manual", manual),
     ]
+    .map(|(key, keep)| (key, json!(keep.number())))
 }
 
 fn terminal_word(terminal: Notify) -> &'static str {

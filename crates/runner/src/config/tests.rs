@@ -88,7 +88,9 @@ fn an_unknown_setting_is_an_error_with_a_position_and_a_suggestion() {
     let error = parse("zebra: 1\n").unwrap_err();
     assert_eq!(
         error.help.as_deref(),
-        Some("available: `people`, `max_parallel`, `script`, `limits`, `background`, `retention`, `notify`, `agents` and 6 more")
+        Some(
+            "available: `people`, `max_parallel`, `script`, `limits`, `background`, `retention`, `checkpoint`, `notify` and 7 more"
+        )
     );
 }
 
@@ -210,15 +212,20 @@ fn hostile_settings_files_are_errors() {
 #[test]
 fn a_missing_file_gives_the_defaults_and_an_unreadable_one_is_reported() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("config.yaml");
-    assert_eq!(Config::read(&path).unwrap(), Config::default());
+    let root = Root::at(dir.path());
+    root.prepare().unwrap();
+    let path = root.config_file();
+    let read = || Config::read(&root);
+    assert_eq!(read().unwrap(), Config::default());
     std::fs::write(&path, "people: { require_terminal: false }").unwrap();
-    assert!(!Config::read(&path).unwrap().people.require_terminal);
+    assert!(!read().unwrap().people.require_terminal);
     std::fs::write(&path, b"people: \xff").unwrap();
-    assert_eq!(Config::read(&path).unwrap_err().message, "the settings cannot be read: it is not UTF-8 text");
+    assert_eq!(read().unwrap_err().message, "the settings cannot be read: it is not UTF-8 text");
     std::fs::write(&path, "#".repeat(1_000_001)).unwrap();
-    assert!(Config::read(&path).unwrap_err().message.contains("larger than 1 MB"));
-    let error = Config::read(dir.path()).unwrap_err();
+    assert!(read().unwrap_err().message.contains("larger than 1 MB"));
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let error = read().unwrap_err();
     assert_eq!((error.message.as_str(), error.line), ("the settings cannot be read: it is a directory", None));
     assert!(error.help.is_some());
 }

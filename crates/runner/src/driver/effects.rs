@@ -2,7 +2,7 @@
 
 use super::claim::Claim;
 use super::envelope::own_command;
-use super::{DriveError, Driver, Waiting};
+use super::{DriveError, Driver, Halt, Waiting};
 use crate::runtime::{Performed, Stop};
 use crate::spans;
 use futures::future::BoxFuture;
@@ -13,6 +13,7 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
+use tokio::time::Instant;
 use tracing::{Instrument, debug, info, warn};
 
 /// How long the driver waits for killed processes to disappear.
@@ -29,9 +30,9 @@ impl Driver {
     /// dropped, which kills them.
     pub(super) async fn stop_before_lease_ends(&mut self) {
         let in_time = match self.claim.kill_at() {
-            Some(kill_at) => tokio::time::timeout_at(kill_at + KILL_TIMEOUT, self.stop_all()).await.is_ok(),
+            Some(kill_at) => tokio::time::timeout_at(kill_at + KILL_TIMEOUT, self.stop_all(None)).await.is_ok(),
             None => {
-                self.stop_all().await;
+                self.stop_all(None).await;
                 true
             }
         };
@@ -42,14 +43,23 @@ impl Driver {
     }
 
     /// Stops all running effects. Returns the outcomes of those that finished anyway, to be recorded without starting
-    /// anything new.
-    pub(super) async fn stop_all(&mut self) -> Vec<Waiting> {
-        for stop in self.running.values() {
-            self.request_stop(stop);
-        }
+    /// anything new. `halt` says when those are killed that do not end, and may still move that forward.
+    pub(super) async fn stop_all(&mut self, halt: Option<&Halt>) -> Vec<Waiting> {
+        let mut kill_at = halt.and_then(|halt| halt.stop.kill_at());
+        self.request_stop_of_all(kill_at);
         let mut finished = Vec::new();
         // Every effect here was wanted until now or is already being stopped.
-        while let Some((effect, performed)) = self.outcomes.next().await {
+        loop {
+            let ended = tokio::select! {
+                biased;
+                ended = self.outcomes.next() => ended,
+                sooner = killed_sooner(halt, kill_at) => {
+                    kill_at = sooner;
+                    self.request_stop_of_all(kill_at);
+                    continue;
+                }
+            };
+            let Some((effect, performed)) = ended else { break };
             let performed = match performed {
                 Ok(performed) => performed,
                 Err(panic) => {
@@ -72,12 +82,17 @@ impl Driver {
         finished
     }
 
-    /// Asks an effect to stop, and has it killed before the claim expires.
-    fn request_stop(&self, stop: &Stop) {
-        match self.claim.kill_at() {
+    /// Asks an effect to stop, and has it killed at this time, and in any case before the claim expires.
+    fn request_stop(&self, stop: &Stop, kill_at: Option<Instant>) {
+        match self.claim.kill_at().into_iter().chain(kill_at).min() {
             Some(kill_at) => stop.stop_by(kill_at),
             None => stop.stop(),
         }
+    }
+
+    /// Asks all effects to stop, also those that were asked before and have not ended yet.
+    fn request_stop_of_all(&self, kill_at: Option<Instant>) {
+        self.running.values().chain(self.ending.values()).for_each(|stop| self.request_stop(stop, kill_at));
     }
 
     pub(super) fn outcome(&mut self, effect: Effect, outcome: Outcome) -> Result<Waiting, DriveError> {
@@ -103,8 +118,8 @@ impl Driver {
         for effect in unwanted {
             if let Some(stop) = self.running.remove(&effect) {
                 spans::effect(&self.span, &effect).in_scope(|| debug!("no longer wanted; stopping it"));
-                self.request_stop(&stop);
-                self.ending.insert(effect);
+                self.request_stop(&stop, None);
+                self.ending.insert(effect, stop);
             }
         }
         for effect in pending {
@@ -150,6 +165,13 @@ impl Driver {
             | Effect::Recheck { .. } => self.runtime.perform.start(&self.run, effect, stop),
         }
     }
+}
+
+/// Waits until effects are to be killed earlier than at this time, and returns when.
+async fn killed_sooner(halt: Option<&Halt>, kill_at: Option<Instant>) -> Option<Instant> {
+    let Some(halt) = halt else { return std::future::pending().await };
+    halt.stop.hurried(kill_at).await;
+    halt.stop.kill_at()
 }
 
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {

@@ -7,7 +7,7 @@ use lockgate::gc::garbage;
 use lockgate_engine::plural::counted;
 use lockgate_engine::run::Status;
 use lockgate_engine::time::Timestamp;
-use lockgate_runner::config::Config;
+use lockgate_runner::config::{Config, SettingsFile};
 use lockgate_runner::files::format_size;
 use lockgate_runner::root::Root;
 use lockgate_runner::runtime::{Clock, SystemClock};
@@ -32,8 +32,8 @@ pub(super) async fn checks(root: &Root) -> Vec<Check> {
         return vec![Check::failed("project", found, fix)];
     }
     let mut checks = vec![directory(root), room(root), settings(root)];
-    checks.extend(Config::read(&root.config_file()).iter().flat_map(|config| super::agents::checks(config, root.dir())));
-    checks.extend(Config::read(&root.config_file()).iter().filter_map(|config| super::notices::command(config, root.dir())));
+    checks.extend(Config::read(root).iter().flat_map(|config| super::agents::checks(config, root.dir())));
+    checks.extend(Config::read(root).iter().filter_map(|config| super::notices::command(config, root.dir())));
     checks.extend(committed_state(root));
     // Before the database is read: listing runs clears dead drivers.
     checks.extend(garbage(root));
@@ -80,11 +80,12 @@ fn room(root: &Root) -> Check {
 }
 
 fn settings(root: &Root) -> Check {
-    let path = root.config_file();
-    match Config::read(&path) {
+    let files = [SettingsFile::Project, SettingsFile::Checkpoint].map(|file| file.path(root));
+    let present: Vec<String> = files.iter().filter(|path| path.exists()).map(|path| path.display().to_string()).collect();
+    match Config::read(root) {
         Err(error) => Check::failed("settings", error.to_string(), error.help.unwrap_or_else(|| "correct the file".to_owned())),
-        Ok(_) if path.exists() => Check::ok("settings", path.display().to_string()),
-        Ok(_) => Check::ok("settings", "no config.yaml; all settings have their defaults"),
+        Ok(_) if present.is_empty() => Check::ok("settings", "no config.yaml; all settings have their defaults"),
+        Ok(_) => Check::ok("settings", present.join(" and ")),
     }
 }
 
@@ -105,7 +106,7 @@ fn committed_state(root: &Root) -> Option<Check> {
 
 async fn database(root: &Root) -> Vec<Check> {
     // Invalid settings are reported by another check.
-    let Ok(config) = Config::read(&root.config_file()) else { return Vec::new() };
+    let Ok(config) = Config::read(root) else { return Vec::new() };
     let elsewhere = open::database_of(&config);
     let opened: Result<Box<dyn Store>, StoreError> = match &elsewhere {
         Some(url) => PostgresStore::connect(url).map(|store| Box::new(store) as Box<dyn Store>),

@@ -19,16 +19,39 @@ retention: { finished: 30d, keep: 100 }
 notify: { terminal: off, command: ./notify.sh }
 agents: { default: { preset: claude, env: { TOKEN: hidden-token } } }
 logins: { acme: { login: acme login } }
+checkpoint:
+  enabled: false
+  auto_checkpoint: false
+  checkpoint_triggers: { phase_transition: false, batch_complete: false, agent_complete: true, conflict_events: false, user_interrupt: false, session_end: false }
+  retention: { phase_transition: 9, batch_complete: 9, agent_complete: 9, conflict_start: 9, conflict_resolved: 9, user_interrupt: 9, session_end: 9, manual: 9 }
+  storage: { location: 'saved/{run}', compress: true, max_size_mb: -1 }
+  session_timeout: 8h
 pipelines: { dir: states, review: true, approve: auto, gates: { lint: make lint }, on_complete: make done }
 policy: { verify: auto, decision: { max_consecutive: 3 } }
 database: postgresql://me:hidden-password@db.example.com/runs?sslmode=require
 ";
 
-fn settings(text: &str, database: Option<&str>) -> Vec<EffectiveSetting> {
+/// A project with these settings files.
+fn project(text: &str, checkpoint: Option<&str>) -> (tempfile::TempDir, Root) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.yaml");
-    std::fs::write(&path, text).unwrap();
-    effective_settings(&path, database).unwrap()
+    let root = Root::at(folder.path());
+    root.prepare().unwrap();
+    std::fs::write(root.config_file(), text).unwrap();
+    if let Some(checkpoint) = checkpoint {
+        let path = root.checkpoint_config_file();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, checkpoint).unwrap();
+    }
+    (folder, root)
+}
+
+fn settings(text: &str, database: Option<&str>) -> Vec<EffectiveSetting> {
+    let (_folder, root) = project(text, None);
+    effective_settings(&root, database).unwrap()
+}
+
+fn at(line: usize) -> SettingSource {
+    SettingSource::File { file: SettingsFile::Project, line }
 }
 
 fn setting<'s>(settings: &'s [EffectiveSetting], key: &str) -> &'s EffectiveSetting {
@@ -44,10 +67,10 @@ fn every_setting_has_a_default_and_is_found_in_the_file() {
         assert_ne!(default.value, given.value, "{} has its default in the file of this test", given.key);
     }
     let line = |key| match setting(&given, key).source {
-        SettingSource::File { line } => line,
+        SettingSource::File { line, .. } => line,
         other => panic!("{other:?}"),
     };
-    assert_eq!((line("people.require_terminal"), line("script.memory_mb"), line("database")), (1, 8, 17));
+    assert_eq!((line("people.require_terminal"), line("script.memory_mb"), line("database")), (1, 8, 24));
     assert_eq!(setting(&given, "script.timeout").value, "1m 30s");
     assert_eq!(setting(&given, "background.idle_timeout").value, "1h");
     assert_eq!(setting(&given, "retention.finished").value, "30d");
@@ -68,7 +91,7 @@ fn exactly_the_documented_settings_are_listed() {
 
 #[test]
 fn every_top_level_key_of_the_parser_is_listed() {
-    let error = Config::parse("retentions: 1\n", Path::new("config.yaml")).unwrap_err();
+    let error = Config::parse("retentions: 1\n", std::path::Path::new("config.yaml")).unwrap_err();
     assert!(error.help.is_some(), "{error:?}");
     let listed: BTreeSet<&str> =
         settings("", None).iter().map(|setting| setting.key.split('.').next().unwrap_or_default()).collect();
@@ -78,7 +101,7 @@ fn every_top_level_key_of_the_parser_is_listed() {
 #[test]
 fn the_short_form_of_notify_sets_only_the_terminal() {
     let given = settings("# first\nnotify: desktop\n", None);
-    assert_eq!(setting(&given, "notify.terminal").source, SettingSource::File { line: 2 });
+    assert_eq!(setting(&given, "notify.terminal").source, at(2));
     assert_eq!(setting(&given, "notify.terminal").value, "desktop");
     assert_eq!(setting(&given, "notify.command").source, SettingSource::Default);
 }
@@ -91,13 +114,31 @@ fn a_key_without_a_value_keeps_its_default() {
 }
 
 #[test]
+fn both_files_set_snapshots_and_each_key_names_its_file() {
+    let other = "checkpoint:\n  enabled: false\n  retention: { manual: 5 }\n  storage:\n    compress: true\n";
+    let (_folder, root) =
+        project("checkpoint:\n  storage: { compress: false }\n  retention: { batch_complete: 7 }\n", Some(other));
+    let given = effective_settings(&root, None).unwrap();
+    let found = |key: &str| {
+        let found = setting(&given, key);
+        (found.value.clone(), found.source)
+    };
+    let other = |line| SettingSource::File { file: SettingsFile::Checkpoint, line };
+    assert_eq!(found("checkpoint.enabled"), (json!(false), other(2)));
+    assert_eq!(found("checkpoint.retention.manual"), (json!(5), other(3)));
+    assert_eq!(found("checkpoint.retention.batch_complete"), (json!(7), at(3)));
+    assert_eq!(found("checkpoint.storage.compress"), (json!(false), at(2)), "the project's own file wins");
+    assert_eq!(found("checkpoint.storage.location"), (json!(".lockgate/runs/{run}/checkpoints"), SettingSource::Default));
+}
+
+#[test]
 fn the_environment_overrides_the_file() {
     let given = settings(EVERYTHING, Some("postgresql://you:hidden-password@other/runs"));
     let database = setting(&given, "database");
     assert_eq!(database.source, SettingSource::Environment("LOCKGATE_DATABASE_URL"));
     assert_eq!(database.value, "postgresql://you:***@other/runs");
     let empty = settings(EVERYTHING, Some(""));
-    assert_eq!(setting(&empty, "database").source, SettingSource::File { line: 17 });
+    assert_eq!(setting(&empty, "database").source, at(24));
 }
 
 #[test]
