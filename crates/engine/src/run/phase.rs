@@ -76,6 +76,8 @@ pub struct TaskRun {
     pub agent: Option<Box<AgentReport>>,
     /// Its exchange with people.
     pub exchange: Option<Box<Exchange>>,
+    /// Whether a person said that it may run, although it may already have run before the history was lost.
+    pub confirmed: bool,
 }
 
 /// The exchange between a task and people. Few tasks have one.
@@ -163,6 +165,7 @@ impl TaskRun {
             session: None,
             agent: None,
             exchange: None,
+            confirmed: false,
         }
     }
 }

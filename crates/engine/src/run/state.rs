@@ -10,7 +10,7 @@ use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, Tim
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
-use crate::run::event::{DiffBase, FrozenFile, OutputFile, PresetAnswer, RunKind};
+use crate::run::event::{DiffBase, FrozenFile, OutputFile, PresetAnswer, RecoveredFrom, RunKind};
 use crate::run::index::{NamedVariants, TimerKind};
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
@@ -131,9 +131,19 @@ pub struct Run {
     /// What git changes are compared with.
     #[serde(default)]
     pub diff_bases: DiffBases,
+    /// Whether any task that the run would start may already have run, because its history was lost. A person is asked about each
+    /// of them first, until one says otherwise.
+    #[serde(default)]
+    pub unverified: bool,
+    /// The snapshot from which the run was recovered.
+    #[serde(default)]
+    pub recovered: Option<Box<RecoveredFrom>>,
     /// A definition that the next event may refer to.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
+    /// An earlier state that the next event may refer to.
+    #[serde(skip)]
+    pub(super) offered_state: Option<(Digest, Box<Run>)>,
     /// Index changes of the commit that is being built.
     #[serde(skip)]
     pub(super) touched: Touched,
@@ -350,6 +360,9 @@ pub struct VoidedHold {
     pub scope: Scope,
     pub reason: String,
     pub at: Timestamp,
+    /// Its last revision, so that the hold gets a higher one if it is ever opened again.
+    #[serde(default)]
+    pub revision: u32,
 }
 
 /// The skip list that follows from these decisions: phases that were listed and not repeated since.
