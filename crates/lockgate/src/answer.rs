@@ -175,7 +175,9 @@ async fn refused(
         | Refusal::NoOverrideReason
         | Refusal::NoGatesNamed
         | Refusal::GateKnown { .. }
-        | Refusal::Ended { .. } => Err(refusal.into()),
+        | Refusal::Ended { .. }
+        | Refusal::SnapshotOfOtherRun { .. }
+        | Refusal::SnapshotOfOtherHistory { .. } => Err(refusal.into()),
     }
 }
 

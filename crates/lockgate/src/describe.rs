@@ -103,6 +103,11 @@ impl Describer {
                 DiffBase::Missing(why) => format!("the files at the start of phase {phase} could not be recorded: {why}"),
             },
             Event::AgentChanged { agent } => format!("the agent is now {agent}, regardless of the configuration"),
+            Event::Rewound(rewound) => {
+                let definition = rewound.definition.map_or("", |_| ", with the definition of that time");
+                let (snapshot, seq) = (&rewound.snapshot, rewound.to_seq);
+                format!("the run was rewound to snapshot {snapshot}, after event {seq}{definition}")
+            }
             Event::DefinitionAccepted { files, .. } => {
                 format!("a changed definition was accepted: {}", listed(files.iter().map(|file| file.path.clone())))
             }
@@ -152,7 +157,10 @@ impl Describer {
                 let label = label.unwrap_or(option.as_str());
                 format!("hold {hold}@{revision} was answered {label:?}{}", with_feedback(feedback.as_deref()))
             }
-            Event::HoldReopened { hold, revision, differences, by_check, deadline, .. } => {
+            Event::HoldReopened { hold, revision, deadline, restored: true, .. } => {
+                format!("hold {hold}@{revision} is open again{}", until(deadline.as_deref()))
+            }
+            Event::HoldReopened { hold, revision, differences, by_check, deadline, restored: false, .. } => {
                 let changed = listed(differences.iter().map(|difference| first_line(difference)));
                 let why = if *by_check { "its check failed" } else { "the shown content has changed" };
                 let until = until(deadline.as_deref());

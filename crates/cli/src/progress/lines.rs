@@ -195,6 +195,9 @@ fn note(text: &mut String, note: Note<'_>) {
         Note::Pipeline(fact) => line(text, format_args!("  {}", sanitize::line(&describe::of_pipeline(fact)))),
         Note::AgentChanged { agent } => line(text, format_args!("the agent is now {}", sanitize::line(agent))),
         Note::DefinitionAccepted => line(text, format_args!("the changed definition was accepted")),
+        Note::Rewound(rewound) => {
+            line(text, format_args!("the run was rewound to snapshot {}", sanitize::line(rewound.snapshot.as_str())));
+        }
         Note::PhasesSkipListed { phases } => {
             let names: Vec<String> = phases.iter().map(name).collect();
             line(text, format_args!("  phases to skip: {}", names.join(", ")));

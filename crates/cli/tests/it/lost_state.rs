@@ -92,7 +92,9 @@ fn run_and(change: impl FnOnce(&Project)) -> (Project, Child) {
 
 #[test]
 fn a_run_whose_state_is_removed_is_never_reported_as_complete() {
-    let (project, child) = run_and(|project| fs::remove_dir_all(project.path(".lockgate")).unwrap());
+    // The run may create a file while its directory is removed.
+    let (project, child) =
+        run_and(|project| until("the state is removed", || fs::remove_dir_all(project.path(".lockgate")).is_ok()));
     // The last task either ends before the change is noticed, or is stopped.
     project.write("go", "");
     let output = finish(child);

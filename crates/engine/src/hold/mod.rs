@@ -13,7 +13,7 @@ pub use action::Action;
 pub(crate) use options::plain_words;
 pub use options::{
     Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options, gate_options,
-    handover_options, task_options, verify_options,
+    handover_options, recovered_task_options, task_options, verify_options,
 };
 pub use question::{Authentication, HoldQuestion, Topic, offered_text};
 

@@ -22,5 +22,7 @@ pub const RAISE_BUDGET: &str = "raise-budget";
 pub const REPEAT: &str = "repeat";
 /// A task or gate runs again.
 pub const RERUN: &str = "rerun";
+/// Tasks of a recovered run run again, and no person is asked about later ones.
+pub const RERUN_REST: &str = "rerun-rest";
 /// A phase runs again because its work has gaps.
 pub const RETRY: &str = "retry";

@@ -191,6 +191,14 @@ pub fn task_options() -> Vec<Choice> {
     ]
 }
 
+/// The options for tasks of a recovered run, which may already have run. The last one trusts the rest of the run, so that the other
+/// options have the same numbers everywhere.
+pub fn recovered_task_options() -> Vec<Choice> {
+    let mut options = task_options();
+    options.push(Choice::plain(option_ids::RERUN_REST, "Run these and all later tasks without asking", Action::RerunRest));
+    options
+}
+
 /// The options if a gate of a phase failed. Repeating the phase with the findings comes last, so that the other options have the
 /// same numbers everywhere.
 pub fn gate_options(phase: &PhaseId) -> Vec<Choice> {

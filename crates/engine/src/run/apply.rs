@@ -1,10 +1,13 @@
 //! Applying events to the state. Nothing is decided here: events are facts.
 
 mod holds;
+mod restore;
+mod rewind;
 mod rework;
 mod tasks;
 
 pub(super) use holds::said;
+pub(super) use rewind::rewound_reason;
 
 use crate::digest::Digest;
 use crate::hold::Answer;
@@ -84,11 +87,14 @@ impl Run {
             voided: Vec::new(),
             diff_bases: DiffBases::default(),
             issue: created.issue.clone(),
+            unverified: false,
+            recovered: None,
             offered: None,
+            offered_state: None,
             touched: Touched::default(),
         };
         let imported = match &created.origin {
-            Origin::New | Origin::Forked(_) => None,
+            Origin::New | Origin::Forked(_) | Origin::Recovered(_) => None,
             Origin::Imported(imported) => Some(&**imported),
         };
         run.pipeline = run.workflow.pipeline.as_ref().map(|_| Box::new(PipelineRun::start(imported, at)));
@@ -334,6 +340,7 @@ impl Run {
                 self.task(key, at, |task| {
                     task.failures = 0;
                     task.hold = None;
+                    task.confirmed = true;
                     task.found_anew();
                     task.next_reason = match task.state {
                         TaskState::Failed(_) | TaskState::Tolerated(_) => AttemptReason::Retry,
@@ -366,6 +373,7 @@ impl Run {
                 self.clear_failure();
                 self.reset_gate(gate.as_str())?;
             }
+            Event::Rewound(rewound) => self.rewound(rewound, at)?,
         }
         if self.pipeline.is_some() {
             self.note_reported();
@@ -512,8 +520,13 @@ impl Run {
         let phase = self.current_phase_mut()?;
         let index = phase.find(key).ok_or_else(|| ApplyError(format!("unknown task {}", key.address())))?;
         let declared = phase.declared(&workflow.phases[phase.position], index);
-        let on_interrupt = declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt);
-        if declared.and_then(|task| task.agent()).is_some() {
+        let was_running = phase.tasks[index].state == TaskState::Running;
+        // A person decides about a task of a recovered run that may have run before its history was lost.
+        let on_interrupt = match was_running {
+            true => declared.map_or(OnInterrupt::Ask, |task| task.on_interrupt),
+            false => OnInterrupt::Ask,
+        };
+        if was_running && declared.and_then(|task| task.agent()).is_some() {
             // The usage of the interrupted attempt is unknown, which is not zero.
             let unsaid = AgentReport::default();
             let worked =

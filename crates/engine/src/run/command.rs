@@ -4,13 +4,14 @@ pub use crate::run::actor::{Actor, Authority, Caller, Channel, Credential, Termi
 
 use crate::digest::Digest;
 use crate::hold::{Authentication, PresentedFile, ShownDiff};
-use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, StepKey, TaskKey, TimerId};
+use crate::id::{CommandId, DriverId, GateId, HoldId, PhaseId, SnapshotId, StepKey, TaskKey, TimerId};
 use crate::run::agent::AgentReport;
 use crate::run::event::{
     ConditionOutcome, Created, DiffBase, Failure, FrozenFile, OutputFile, PresetAnswer, RefusedAttempt, Requester,
 };
 use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineCommand;
+use crate::run::state::Run;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};
 use crate::stored_value::StoredValue;
@@ -188,6 +189,30 @@ pub enum CommandKind {
     /// A caller attempted something that they are not allowed to do.
     RecordRefusal(RefusedAttempt),
     Pipeline(Box<PipelineCommand>),
+    /// A person lets the run continue from an earlier snapshot. Only a process that has claimed the run may send this, because
+    /// nothing of the run may be running.
+    Rewind(Rewind),
+}
+
+/// An earlier state of a run, from a snapshot.
+#[derive(Clone, Debug)]
+pub struct Rewind {
+    pub snapshot: SnapshotId,
+    /// The number of the snapshot's last event.
+    pub seq: u64,
+    /// The state in the snapshot, with its definition attached.
+    pub base: Arc<Run>,
+    /// The digest of the state's bytes, which are a stored value.
+    pub state: Digest,
+}
+
+impl Rewind {
+    /// Returns the stored value too, which must be stored with the events of the command.
+    pub fn new(snapshot: SnapshotId, seq: u64, base: Run) -> (Self, (Digest, Vec<u8>)) {
+        let bytes = base.to_bytes();
+        let state = Digest::of(&bytes);
+        (Self { snapshot, seq, base: Arc::new(base), state }, (state, bytes))
+    }
 }
 
 /// A new answer that replaces an automatic one.

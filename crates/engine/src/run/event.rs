@@ -3,9 +3,11 @@
 //! The stored form identifies fields by position. Add new fields at the end, with a default.
 
 mod created;
+mod rewound;
 mod task;
 
-pub use created::{Created, Forked, FrozenFile, Origin, PresetAnswer, RunKind};
+pub use created::{Created, Forked, FrozenFile, Origin, PresetAnswer, RecoveredFrom, RunKind};
+pub use rewound::Rewound;
 pub use task::{
     AttemptReason, ConditionOutcome, Failure, FailureKind, GapsChecked, OutputFile, PlannedTask, Requester, SessionStart,
 };
@@ -185,6 +187,9 @@ pub enum Event {
         /// The git change as it is now, where one is shown.
         #[serde(default)]
         diff: Option<Box<ShownDiff>>,
+        /// Whether the run continues from a snapshot, as opposed to a file having changed.
+        #[serde(default)]
+        restored: bool,
     },
     /// An answer took effect.
     HoldSettled {
@@ -389,6 +394,8 @@ pub enum Event {
         /// Whether the run started with this phase.
         starts_run: bool,
     },
+    /// A person let the run continue from an earlier snapshot. What happened since no longer counts, but stays in the history.
+    Rewound(Box<Rewound>),
 }
 
 /// The files at the start of a phase or run, which a change is compared with.

@@ -73,7 +73,7 @@ impl Run {
         let started = Self::start(created, workflow, at);
         let (parent, state) = match &created.origin {
             Origin::Forked(forked) => (Some(forked.parent.clone()), Some(forked.state)),
-            Origin::New | Origin::Imported(_) => (None, None),
+            Origin::New | Origin::Imported(_) | Origin::Recovered(_) => (None, None),
         };
         // Open holds, presets, warnings and the parent's end stay with the parent.
         let mut run = Self {

@@ -38,7 +38,8 @@ pub enum HistoryError {
     /// A definition that was accepted later must be offered first, with [`Run::offer`].
     #[error("the accepted definition {0} was not provided")]
     DefinitionNeeded(Digest),
-    /// The parent state of a forked run must be passed to [`Run::first_from`].
+    /// The state from which a run starts must be passed to [`Run::first_from`]; one to which it goes back must be offered first,
+    /// with [`Run::offer_state`].
     #[error("the state {0} from which the run continues was not provided")]
     StateNeeded(Digest),
     #[error("the stored {what} cannot be read: {detail}")]
@@ -94,6 +95,8 @@ impl Run {
         let mut run = match (&created.origin, base) {
             (Origin::Forked(forked), None) => return Err(HistoryError::StateNeeded(forked.state)),
             (Origin::Forked(_), Some(base)) => Self::forked(&created, workflow, base, at),
+            (Origin::Recovered(from), None) => return Err(HistoryError::StateNeeded(from.state)),
+            (Origin::Recovered(from), Some(base)) => Self::recovered(&created, from, workflow, base, at),
             (Origin::New | Origin::Imported(_), _) => Self::start(&created, workflow, at),
         };
         let commit = sealed.open()?;
@@ -114,6 +117,9 @@ impl Run {
         if let Some(definition) = commit.entries.iter().find_map(|entry| self.lacks_definition(&entry.event)) {
             return Err(HistoryError::DefinitionNeeded(definition));
         }
+        if let Some(state) = commit.entries.iter().find_map(|entry| self.lacks_state(&entry.event)) {
+            return Err(HistoryError::StateNeeded(state));
+        }
         self.apply_observed(&commit, 0, observe)?;
         Ok(self.committed(&commit, sealed))
     }
@@ -132,6 +138,12 @@ impl Run {
         let Event::DefinitionAccepted { definition, .. } = event else { return None };
         let at_hand = self.offered.as_ref().is_some_and(|(offered, _)| offered == definition);
         (!at_hand).then_some(*definition)
+    }
+
+    fn lacks_state(&self, event: &Event) -> Option<Digest> {
+        let Event::Rewound(rewound) = event else { return None };
+        let at_hand = self.offered_state.as_ref().is_some_and(|(offered, _)| *offered == rewound.state);
+        (!at_hand).then_some(rewound.state)
     }
 
     fn committed(&mut self, commit: &Commit, sealed: &SealedCommit) -> IndexRows {

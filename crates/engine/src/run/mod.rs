@@ -21,13 +21,18 @@ pub mod outbox;
 mod pending;
 pub mod phase;
 pub mod pipeline;
+mod recover;
+mod references;
 pub mod refusal;
 pub mod state;
 
 #[cfg(test)]
 mod tests;
 
-pub use decide::{Consequences, consequences, create, decide, fire_deadlines, handle};
+pub use decide::{
+    Consequences, RewindConsequences, VoidedAnswer, consequences, create, decide, fire_deadlines, handle, rewind_consequences,
+};
 pub use fork::{Fork, ForkAs, fork};
+pub use recover::{Recovered, recover};
 pub use refusal::{Refusal, ReplacedBy};
 pub use state::{End, Run, Status};

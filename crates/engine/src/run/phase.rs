@@ -79,6 +79,8 @@ pub struct TaskRun {
     pub agent: Option<Box<AgentReport>>,
     /// Its exchange with people.
     pub exchange: Option<Box<Exchange>>,
+    /// Whether a person said that it may run, although it may already have run before the history was lost.
+    pub confirmed: bool,
 }
 
 /// The exchange between a task and people. Few tasks have one.
@@ -166,6 +168,7 @@ impl TaskRun {
             session: None,
             agent: None,
             exchange: None,
+            confirmed: false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Refusals: commands that the rules do not allow. They are results, not errors, and leave the run unchanged.
 
 use crate::hold::{Choice, Scope};
-use crate::id::{GateId, HoldId, PhaseId, TaskKey};
+use crate::id::{GateId, HoldId, PhaseId, RunId, SnapshotId, TaskKey};
 use crate::run::command::Actor;
 use crate::run::state::{Decision, Run, Status, StepStatus, Superseded};
 use crate::time::Timestamp;
@@ -133,6 +133,11 @@ pub enum Refusal {
     GateKnown { gate: GateId },
     #[error("the run is already {status}")]
     Ended { status: Status },
+    #[error("snapshot {snapshot} is of run {run}")]
+    SnapshotOfOtherRun { snapshot: SnapshotId, run: RunId },
+    /// The snapshot shows a state that this history never had.
+    #[error("snapshot {snapshot} is not from the history of this run")]
+    SnapshotOfOtherHistory { snapshot: SnapshotId },
 }
 
 /// The hold that replaces a voided one.
@@ -161,15 +166,19 @@ pub(super) fn gone(run: &Run, hold: &HoldId) -> Refusal {
     let decision = run.decisions.iter().rfind(|decision| decision.hold == *hold);
     match decision.and_then(|decision| decision.superseded.as_ref().map(|superseded| (decision, superseded))) {
         Some((decision, Superseded { by, at })) => {
-            let scope = match (&decision.task, &decision.phase) {
-                (Some(task), _) => Scope::Tasks(vec![task.clone()]),
-                (None, Some(phase)) => Scope::Phase { phase: phase.clone(), iteration: 0 },
-                (None, None) => Scope::Run,
-            };
-            let now = replacement(run, hold, &scope);
+            let now = replacement(run, hold, &scope_of(decision));
             Refusal::AnswerSuperseded { hold: hold.clone(), by: by.clone(), at: *at, now }
         }
         None => Refusal::HoldNotFound { hold: hold.clone() },
+    }
+}
+
+/// The subject of an answered hold, in any execution of its phase.
+pub(super) fn scope_of(decision: &Decision) -> Scope {
+    match (&decision.task, &decision.phase) {
+        (Some(task), _) => Scope::Tasks(vec![task.clone()]),
+        (None, Some(phase)) => Scope::Phase { phase: phase.clone(), iteration: 0 },
+        (None, None) => Scope::Run,
     }
 }
 
@@ -223,7 +232,9 @@ impl Refusal {
             | Self::NoOverrideReason
             | Self::NoGatesNamed
             | Self::GateKnown { .. }
-            | Self::Ended { .. } => None,
+            | Self::Ended { .. }
+            | Self::SnapshotOfOtherRun { .. }
+            | Self::SnapshotOfOtherHistory { .. } => None,
         }
     }
 }

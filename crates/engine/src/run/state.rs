@@ -10,7 +10,7 @@ use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, Tim
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
-use crate::run::event::{DiffBase, FrozenFile, OutputFile, PresetAnswer, RunKind};
+use crate::run::event::{DiffBase, FrozenFile, OutputFile, PresetAnswer, RecoveredFrom, RunKind};
 use crate::run::index::{NamedVariants, TimerKind};
 use crate::run::issue::Issue;
 use crate::run::phase::{PhaseRun, TaskRun};
@@ -135,9 +135,19 @@ pub struct Run {
     /// The issue that the run works on.
     #[serde(default)]
     pub issue: Option<Box<Issue>>,
+    /// Whether any task that the run would start may already have run, because its history was lost. A person is asked about each
+    /// of them first, until one says otherwise.
+    #[serde(default)]
+    pub unverified: bool,
+    /// The snapshot from which the run was recovered.
+    #[serde(default)]
+    pub recovered: Option<Box<RecoveredFrom>>,
     /// A definition that the next event may refer to.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,
+    /// An earlier state that the next event may refer to.
+    #[serde(skip)]
+    pub(super) offered_state: Option<(Digest, Box<Run>)>,
     /// Index changes of the commit that is being built.
     #[serde(skip)]
     pub(super) touched: Touched,
@@ -354,6 +364,9 @@ pub struct VoidedHold {
     pub scope: Scope,
     pub reason: String,
     pub at: Timestamp,
+    /// Its last revision, so that the hold gets a higher one if it is ever opened again.
+    #[serde(default)]
+    pub revision: u32,
 }
 
 /// The skip list that follows from these decisions: phases that were listed and not repeated since.
@@ -485,12 +498,6 @@ impl Run {
     /// The name of its issue, as part of paths.
     pub fn issue_name(&self) -> Option<&str> {
         self.issue.as_ref().map(|issue| issue.name.as_str())
-    }
-
-    /// TEMP
-    pub fn referenced_values(&self) -> Vec<Digest> {
-        let outputs = self.outputs.values().flat_map(BTreeMap::values).filter_map(StoredValue::stored);
-        std::iter::once(self.definition).chain(self.files.iter().map(|file| file.digest)).chain(outputs).chain(self.issue.iter().filter_map(|issue| issue.body.stored())).collect()
     }
 
     /// Open holds, oldest first.

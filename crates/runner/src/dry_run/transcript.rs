@@ -160,7 +160,8 @@ impl Transcript {
             | Note::BudgetRaised { .. }
             | Note::Pipeline(_)
             | Note::AgentChanged { .. }
-            | Note::DefinitionAccepted => {}
+            | Note::DefinitionAccepted
+            | Note::Rewound(_) => {}
         }
     }
 

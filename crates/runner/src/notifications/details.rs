@@ -214,6 +214,8 @@ pub enum Note<'e> {
     PhasesSkipListed {
         phases: &'e [PhaseId],
     },
+    /// A person let the run continue from an earlier snapshot.
+    Rewound(&'e Rewound),
 }
 
 /// Something that deserves attention.

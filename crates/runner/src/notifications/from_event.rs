@@ -111,6 +111,7 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
         Event::Pipeline(pipeline_event) => Kind::Note(Note::Pipeline(pipeline_event)),
         Event::AgentChanged { agent } => Kind::Note(Note::AgentChanged { agent }),
         Event::DefinitionAccepted { .. } => Kind::Note(Note::DefinitionAccepted),
+        Event::Rewound(rewound) => Kind::Note(Note::Rewound(rewound)),
         Event::PhasesSkipListed { phases } => Kind::Note(Note::PhasesSkipListed { phases }),
         Event::AttemptRefused(refused) => Kind::Warning(Warning::AttemptRefused(refused)),
 

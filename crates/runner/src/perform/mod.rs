@@ -264,7 +264,8 @@ fn mask_failures(mut performed: Performed, masks: &Masks) -> Performed {
         | CommandKind::RetryTask { .. }
         | CommandKind::SkipTask { .. }
         | CommandKind::RecordRefusal(_)
-        | CommandKind::Pipeline(_) => {}
+        | CommandKind::Pipeline(_)
+        | CommandKind::Rewind(_) => {}
     }
     performed
 }

@@ -15,6 +15,13 @@ pub(super) fn options(shared: &Shared, run: &Run) -> Result<Option<SnapshotOptio
         return Ok(None);
     }
     let dir = settings.location(&shared.root, &run.id, run.issue_name())?;
+    if settings.storage.location.is_some()
+        && let Some(parent) = dir.parent()
+        && let Err(error) = std::fs::create_dir_all(parent)
+    {
+        // The first snapshot reports that it cannot be written.
+        tracing::debug!(%error, "the directory for snapshots cannot be created");
+    }
     Ok(Some(SnapshotOptions {
         dir: SnapshotDir::at(dir),
         project: shared.root.dir().to_path_buf(),

@@ -101,9 +101,13 @@ impl SnapshotDir {
         &self.dir
     }
 
-    /// Waits for exclusive access. Creates the directory.
+    /// Waits for exclusive access. Creates the directory, but not the one that it is in: a project that was removed must not come
+    /// back.
     pub fn lock(&self) -> io::Result<DirLock> {
-        fs::create_dir_all(&self.dir)?;
+        match fs::create_dir(&self.dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
         let file = File::options().create(true).truncate(false).write(true).open(self.dir.join(LOCK))?;
         rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
         Ok(DirLock { _file: file })

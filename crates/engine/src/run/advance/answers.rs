@@ -124,7 +124,7 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
             events.push(Event::Aborted { hold: hold.id.clone() });
         }
         // Settling the hold makes its tasks wait again; they start when their turn comes.
-        Action::Rerun => {}
+        Action::Rerun | Action::RerunRest => {}
         Action::CountAsDone => events.extend(count_as_done(run, hold)),
         Action::RaiseBudget(scope) => events.push(Event::BudgetRaised { scope: scope.clone() }),
         Action::Redo(tasks) => match &hold.scope {

@@ -3,7 +3,7 @@
 use super::rework::person_answered;
 use crate::hold::{
     Action, Answer, Authentication, Choice, Due, HoldKind, HoldQuestion, Remind, Scope, Terms, Topic, authentication_options,
-    budget_options, commit_options, gap_options, handover_options, task_options,
+    budget_options, commit_options, gap_options, handover_options, recovered_task_options, task_options,
 };
 use crate::id::{HoldId, IdSource, OptionId, PhaseId, TaskKey, TimerId};
 use crate::run::budget::BudgetScope;
@@ -18,8 +18,19 @@ use crate::time::Timestamp;
 /// How many tasks a question about a budget names.
 const NAMED: usize = 8;
 
-pub(in crate::run) fn ask_about_interrupted(keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
+pub(in crate::run) fn ask_about_interrupted(run: &Run, keys: Vec<TaskKey>, ids: &mut IdSource) -> Event {
     let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
+    if keys.iter().any(|key| run.may_have_run(key)) {
+        let prompt = match names.as_slice() {
+            [name] => format!("{name} may already have run, because this run was recovered from a snapshot. What should happen to it?"),
+            _ => format!(
+                "{} tasks may already have run, because this run was recovered from a snapshot: {}. What should happen to them?",
+                names.len(),
+                names.join(", ")
+            ),
+        };
+        return question(HoldKind::Interrupted, Scope::Tasks(keys), prompt, Vec::new(), recovered_task_options(), ids);
+    }
     let prompt = match names.as_slice() {
         [name] => format!("{name} was interrupted before it finished. What should happen to it?"),
         _ => format!(

@@ -30,7 +30,7 @@ pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp
         .map(|index| phase.key(index))
         .collect();
     if !interrupted.is_empty() {
-        return vec![ask_about_interrupted(interrupted, ids)];
+        return vec![ask_about_interrupted(run, interrupted, ids)];
     }
     let mut failed: Option<(Scope, &Failure, OnFail)> = None;
     for index in phase.failed_or_interrupted() {
@@ -132,7 +132,8 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
         && let Some(index) = queue.next()
     {
         let Some(task) = phase.declared(declared, index) else {
-            events.push(start(run, phase, None, index, ids));
+            let key = phase.key(index);
+            events.push(if run.may_have_run(&key) { unverified(phase, index) } else { start(run, phase, None, index, ids) });
             continue;
         };
         if phase.tasks[index].stays_skipped() {
@@ -143,6 +144,8 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
         match verdict(run, phase, task, index) {
             Verdict::Omitted => events.push(omitted(phase, task, index)),
             Verdict::Ask(scope, why) => held.push((phase.key(index), scope, why)),
+            // It needs no capacity, so that one question covers all tasks that are ready.
+            Verdict::Start if run.may_have_run(&phase.key(index)) => events.push(unverified(phase, index)),
             Verdict::Start if !rooms.take(phase, declared, index) => queue.leave_list(),
             Verdict::Start => {
                 free -= 1;
@@ -152,6 +155,11 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
     }
     events.extend(ask_for_more(run, held, ids));
     events
+}
+
+/// A task that may already have run is treated like one that was interrupted: a person decides.
+fn unverified(phase: &PhaseRun, index: usize) -> Event {
+    Event::TaskInterrupted { key: phase.key(index), attempt: phase.tasks[index].attempts + 1 }
 }
 
 /// How many more tasks of each fan-out may run concurrently, by parent.

@@ -141,6 +141,10 @@ impl Run {
         let hold = self.close(hold, HoldState::Settled)?;
         match hold.chosen().map(|choice| &choice.action) {
             Some(Action::Rerun) => self.again(&hold, at)?,
+            Some(Action::RerunRest) => {
+                self.unverified = false;
+                self.again(&hold, at)?;
+            }
             Some(Action::RaiseBudget(_)) => self.release_tasks(&hold.id, at)?,
             Some(Action::Continue | Action::Redo(_) | Action::Fail) => self.no_longer_asked(&hold.id),
             Some(Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone) | None => {}
@@ -225,7 +229,7 @@ impl Run {
     }
 
     /// Sets the timers of an open hold.
-    fn add_timers(&mut self, hold: &Hold) {
+    pub(in crate::run) fn add_timers(&mut self, hold: &Hold) {
         let target = hold.id.to_string();
         if let Some(due) = hold.terms.deadline.as_ref().filter(|due| !due.over) {
             let timer = due.timer.clone();
@@ -239,7 +243,7 @@ impl Run {
         }
     }
 
-    fn remove_timers(&mut self, hold: &Hold) {
+    pub(super) fn remove_timers(&mut self, hold: &Hold) {
         let deadline = hold.terms.deadline.as_ref().filter(|due| !due.over).map(|due| due.timer.clone());
         let remind = hold.terms.remind.as_ref().map(|remind| remind.timer.clone());
         self.touched.timers_removed.extend(deadline.into_iter().chain(remind));
@@ -276,6 +280,7 @@ impl Run {
                         (None, _) => {}
                     }
                     task.hold = None;
+                    task.confirmed |= hold.kind == HoldKind::Interrupted;
                     if by_agent {
                         let exchange = task.exchange_mut();
                         exchange.unchecked = hold.kind == HoldKind::Handover;
@@ -333,7 +338,8 @@ fn decision(hold: &Hold) -> Option<Decision> {
         | Action::CountAsDone
         | Action::RaiseBudget(_)
         | Action::Redo(_)
-        | Action::Fail => (None, Vec::new()),
+        | Action::Fail
+        | Action::RerunRest => (None, Vec::new()),
     };
     Some(Decision {
         hold: hold.id.clone(),

@@ -109,7 +109,8 @@ impl Run {
     /// Voids a hold. Tasks that waited for its answer continue, and ask again if they still have to.
     pub(super) fn voided(&mut self, hold: &HoldId, reason: &str, at: Timestamp) -> Result<(), ApplyError> {
         let hold = self.close(hold, HoldState::Void)?;
-        self.voided.push(VoidedHold { hold: hold.id.clone(), scope: hold.scope.clone(), reason: reason.to_owned(), at });
+        let (scope, reason, revision) = (hold.scope.clone(), reason.to_owned(), hold.revision);
+        self.voided.push(VoidedHold { hold: hold.id.clone(), scope, reason, at, revision });
         let waiting: Vec<TaskKey> = self.current.iter().flat_map(|phase| phase.asked_about(&hold.id)).collect();
         for key in waiting {
             if self.task_run(&key).is_some_and(|task| task.state == TaskState::Blocked) {

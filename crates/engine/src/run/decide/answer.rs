@@ -77,7 +77,9 @@ fn answered_before(hold: &crate::hold::Hold, choice: &crate::hold::Choice, feedb
 }
 
 fn gone(run: &Run, id: &HoldId, option: &str, feedback: Option<&str>) -> Refusal {
-    let decision: Option<&Decision> = run.decisions.iter().rev().find(|decision| decision.hold == *id);
+    let mut known = run.decisions.iter().rev().filter(|decision| decision.hold == *id);
+    // A hold that a rewind opened again has several answers, of which at most one counts.
+    let decision: Option<&Decision> = known.clone().find(|decision| !decision.void).or_else(|| known.next());
     match (decision, &run.end) {
         (Some(decision), _) if !decision.void => already_settled(decision, option, feedback),
         // For a hold that was voided with the run, report the end of the run.
@@ -113,7 +115,7 @@ pub(super) fn rechecked(
 }
 
 /// The next revision of a hold. No one has seen it yet, so it gets as much time as the revision before it.
-fn reopened(
+pub(super) fn reopened(
     hold: &Hold,
     (files, diff): (&[PresentedFile], Option<&ShownDiff>),
     differences: Vec<String>,
@@ -138,6 +140,7 @@ fn reopened(
             Box::new(Remind { timer: timer(), at: at.plus(every), every, sent: 0 })
         }),
         diff: diff.cloned().map(Box::new),
+        restored: false,
     }
 }
 

@@ -11,12 +11,15 @@ mod lifecycle;
 mod outcomes;
 mod overrides;
 mod pipeline;
+mod rewind;
 mod timers;
 
 pub(in crate::run) use answer_change::change_answer;
 pub use answer_change::{Consequences, consequences};
 pub(in crate::run) use lifecycle::void_others;
 pub(in crate::run) use outcomes::failed;
+pub(in crate::run) use rewind::restored;
+pub use rewind::{RewindConsequences, VoidedAnswer, rewind_consequences};
 
 use crate::id::IdSource;
 use crate::run::advance::{self, Step};
@@ -63,6 +66,9 @@ pub fn handle(run: &mut Run, command: &Command) -> Result<Vec<Entry>, Refusal> {
         // There is nothing left to accept if an answer ended the run.
         events = decide(run, command).unwrap_or_default();
         run.offer(*definition, workflow.clone());
+    }
+    if let CommandKind::Rewind(rewind) = &command.kind {
+        run.offer_state(rewind.state, (*rewind.base).clone());
     }
     // A process that fires timers only carries out what the workflow says.
     let by_clock = matches!(command.kind, CommandKind::TimerDue { .. }).then(|| Actor::automatic("deadline", Channel::Deadline));
@@ -189,6 +195,10 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             Ok(refused.map(Event::AttemptRefused).into_iter().collect())
         }
         CommandKind::Pipeline(pipeline_command) => pipeline::pipeline_command(run, envelope, pipeline_command),
+        CommandKind::Rewind(rewind) => {
+            envelope.caller.may_decide("resume from an earlier snapshot")?;
+            rewind::rewind(run, rewind, envelope)
+        }
     }
 }
 

@@ -169,12 +169,13 @@ fn void_question(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envel
         | Action::Abort
         | Action::RaiseBudget(_)
         | Action::Redo(_)
-        | Action::Fail => "a person marked it as done",
+        | Action::Fail
+        | Action::RerunRest => "a person marked it as done",
     };
     let mut events = vec![Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }];
     let others = others_asked_about(hold, found);
     if !others.is_empty() && hold.kind == HoldKind::Interrupted {
-        events.push(advance::ask_about_interrupted(others, &mut IdSource::new(envelope.seed)));
+        events.push(advance::ask_about_interrupted(run, others, &mut IdSource::new(envelope.seed)));
     }
     Ok(events)
 }

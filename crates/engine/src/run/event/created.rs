@@ -1,7 +1,7 @@
 //! How a run starts: its definition and its inputs.
 
 use crate::digest::Digest;
-use crate::id::{DriverId, RunId};
+use crate::id::{DriverId, RunId, SnapshotId};
 use crate::run::index::NamedVariants;
 use crate::run::issue::Issue;
 use crate::run::pipeline::Imported;
@@ -92,6 +92,8 @@ pub enum Origin {
     Imported(Box<Imported>),
     /// Continues from the state of another run.
     Forked(Box<Forked>),
+    /// The same run, continued from a snapshot because its history was lost.
+    Recovered(Box<RecoveredFrom>),
 }
 
 /// The state of another run from which this one continues.
@@ -103,6 +105,20 @@ pub struct Forked {
     /// The hash of the last of these commits.
     pub head: Digest,
     /// The parent's state, which is a stored value.
+    pub state: Digest,
+}
+
+/// The snapshot from which a lost run was recovered, and the end of its lost history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecoveredFrom {
+    pub snapshot: SnapshotId,
+    /// The number of the snapshot's last event. The events of the recovered run are numbered on from there.
+    pub seq: u64,
+    /// The number of commits in the lost history that the snapshot contains.
+    pub version: u64,
+    /// The hash of the last of these commits.
+    pub head: Digest,
+    /// The state in the snapshot, which is a stored value.
     pub state: Digest,
 }
 

@@ -37,13 +37,15 @@ struct RareFields {
     session: Option<SessionStart>,
     agent: Option<Box<AgentReport>>,
     exchange: Option<Box<Exchange>>,
+    #[serde(default)]
+    confirmed: bool,
 }
 
 impl From<TaskRun> for StoredTaskRun {
     fn from(run: TaskRun) -> Self {
         let TaskRun { task, state, attempts, failures, next_reason, since, .. } = run;
-        let TaskRun { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, .. } = run;
-        let rare_fields = RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange };
+        let TaskRun { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, confirmed, .. } = run;
+        let rare_fields = RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, confirmed };
         let rare_fields = (rare_fields != RareFields::default()).then(|| Box::new(rare_fields));
         Self { task, state, attempts, failures, next_reason, since, rare_fields }
     }
@@ -52,7 +54,7 @@ impl From<TaskRun> for StoredTaskRun {
 impl From<StoredTaskRun> for TaskRun {
     fn from(stored: StoredTaskRun) -> Self {
         let StoredTaskRun { task, state, attempts, failures, next_reason, since, rare_fields } = stored;
-        let RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange } =
+        let RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, confirmed } =
             rare_fields.map(|rare_fields| *rare_fields).unwrap_or_default();
         Self {
             task,
@@ -72,6 +74,7 @@ impl From<StoredTaskRun> for TaskRun {
             session,
             agent,
             exchange,
+            confirmed,
         }
     }
 }

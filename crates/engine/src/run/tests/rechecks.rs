@@ -66,6 +66,7 @@ fn approval_is_voided_by_any_change_in_the_shown_files() {
                 deadline: None,
                 remind: None,
                 diff: None,
+                restored: false,
             }],
             "{what}"
         );

@@ -170,7 +170,8 @@ fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeM
             | Action::CountAsDone
             | Action::RaiseBudget(_)
             | Action::Redo(_)
-            | Action::Fail => {}
+            | Action::Fail
+            | Action::RerunRest => {}
         }
     }
     phase
@@ -200,7 +201,8 @@ pub(super) fn mean_used(phases: &mut [Phase], used: &BTreeMap<String, Vec<PhaseI
             | Action::CountAsDone
             | Action::RaiseBudget(_)
             | Action::Redo(_)
-            | Action::Fail => {}
+            | Action::Fail
+            | Action::RerunRest => {}
         }
     }
 }
