@@ -175,7 +175,8 @@ async fn refused(
         | Refusal::NoOverrideReason
         | Refusal::NoGatesNamed
         | Refusal::GateKnown { .. }
-        | Refusal::Ended { .. } => Err(refusal.into()),
+        | Refusal::Ended { .. }
+        | Refusal::Team(_) => Err(refusal.into()),
     }
 }
 

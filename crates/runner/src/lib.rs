@@ -18,6 +18,7 @@
 //! | [`secret`] | where secrets come from, and masking them in output |
 //! | [`load`], [`start`] | loading a run from the store; starting a run from a workflow file |
 //! | [`verify`] | checks that all stored data follows from the histories |
+//! | [`knowledge`] | the entries of the project's knowledge, as files |
 //! | [`identity`], [`refused_attempts`] | who is at the command line; a record of refused attempts |
 //! | `spans` | tracing spans for runs, tasks, gates and holds |
 //! | `sys` | system calls and files that only Linux has |
@@ -35,6 +36,7 @@ pub mod fleet;
 pub mod git;
 pub mod identity;
 pub mod includes;
+pub mod knowledge;
 pub mod load;
 pub mod notifications;
 pub mod outbox;

@@ -62,7 +62,8 @@ pub(crate) fn command(id: &RunId, kind: &CommandKind) -> Span {
         | CommandKind::RetryTask { .. }
         | CommandKind::SkipTask { .. }
         | CommandKind::RecordRefusal(_)
-        | CommandKind::Pipeline(_) => run,
+        | CommandKind::Pipeline(_)
+        | CommandKind::Team(_) => run,
     }
 }
 
@@ -109,6 +110,7 @@ pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>)
         | CommandKind::RetryTask { .. }
         | CommandKind::SkipTask { .. }
         | CommandKind::RecordRefusal(_)
-        | CommandKind::Pipeline(_) => ("done", None),
+        | CommandKind::Pipeline(_)
+        | CommandKind::Team(_) => ("done", None),
     }
 }

@@ -29,6 +29,8 @@ pub enum Action {
     Redo(Vec<TaskId>),
     /// The subject of the hold counts as failed.
     Fail,
+    /// The answer goes back to the members of the team that asked.
+    Reply,
 }
 
 impl Action {
@@ -44,6 +46,7 @@ impl Action {
             Self::RaiseBudget(_) => "raise_budget",
             Self::Redo(_) => "redo",
             Self::Fail => "fail",
+            Self::Reply => "reply",
         }
     }
 
@@ -51,7 +54,13 @@ impl Action {
     pub fn continues(&self) -> bool {
         match self {
             Self::Continue | Self::SkipPhases(_) | Self::CountAsDone => true,
-            Self::RepeatPhase(_) | Self::Abort | Self::Rerun | Self::RaiseBudget(_) | Self::Redo(_) | Self::Fail => false,
+            Self::RepeatPhase(_)
+            | Self::Abort
+            | Self::Rerun
+            | Self::RaiseBudget(_)
+            | Self::Redo(_)
+            | Self::Fail
+            | Self::Reply => false,
         }
     }
 
@@ -65,7 +74,8 @@ impl Action {
             | Self::Rerun
             | Self::CountAsDone
             | Self::RaiseBudget(_)
-            | Self::Fail => false,
+            | Self::Fail
+            | Self::Reply => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod holds;
 mod rework;
 mod tasks;
+mod team;
 
 pub(super) use holds::said;
 
@@ -83,6 +84,7 @@ impl Run {
             not_done: BTreeMap::new(),
             voided: Vec::new(),
             diff_bases: DiffBases::default(),
+            team: None,
             offered: None,
             touched: Touched::default(),
         };
@@ -103,6 +105,9 @@ impl Run {
         let at = entry.at;
         if let Some(known) = &mut self.pipeline {
             known.happened(&entry.event, at, self.workflow.pipeline.as_deref());
+        }
+        if let Some(team) = &mut self.team {
+            team.happened(&entry.event);
         }
         match &entry.event {
             Event::Created(_) => return Err(ApplyError("a run is created twice".into())),
@@ -360,6 +365,7 @@ impl Run {
                     self.warn(format!("{} did not produce the required artifacts: {}", key.task, missing.join(", ")));
                 }
             }
+            Event::Team(team_event) => self.team_event(team_event, at)?,
             Event::GateRetryRequested { gate, .. } => {
                 self.clear_failure();
                 self.reset_gate(gate.as_str())?;

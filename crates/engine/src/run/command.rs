@@ -11,6 +11,7 @@ use crate::run::event::{
 };
 use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineCommand;
+use crate::run::team::TeamCommand;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};
 use crate::stored_value::StoredValue;
@@ -188,6 +189,8 @@ pub enum CommandKind {
     /// A caller attempted something that they are not allowed to do.
     RecordRefusal(RefusedAttempt),
     Pipeline(Box<PipelineCommand>),
+    /// A request of a member of the team.
+    Team(Box<TeamCommand>),
 }
 
 /// A new answer that replaces an automatic one.

@@ -18,6 +18,7 @@ use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
 use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineEvent;
+use crate::run::team::TeamEvent;
 use crate::spec::workflow::OnDeadline;
 use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
@@ -389,6 +390,8 @@ pub enum Event {
         /// Whether the run started with this phase.
         starts_run: bool,
     },
+    /// A message, a conflict or knowledge of the run's agents.
+    Team(Box<TeamEvent>),
 }
 
 /// The files at the start of a phase or run, which a change is compared with.

@@ -22,6 +22,7 @@ pub mod phase;
 pub mod pipeline;
 pub mod refusal;
 pub mod state;
+pub mod team;
 
 #[cfg(test)]
 mod tests;

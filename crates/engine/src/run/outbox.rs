@@ -219,7 +219,8 @@ impl<'e> Subject<'e> {
             | Event::ReworkRequested { .. }
             | Event::HandedOver { .. }
             | Event::DiffBaseRecorded { .. }
-            | Event::Pipeline(_) => None,
+            | Event::Pipeline(_)
+            | Event::Team(_) => None,
         }
     }
 

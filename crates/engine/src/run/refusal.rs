@@ -4,6 +4,7 @@ use crate::hold::{Choice, Scope};
 use crate::id::{GateId, HoldId, PhaseId, TaskKey};
 use crate::run::command::Actor;
 use crate::run::state::{Decision, Run, Status, StepStatus, Superseded};
+use crate::run::team::TeamRefusal;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -133,6 +134,8 @@ pub enum Refusal {
     GateKnown { gate: GateId },
     #[error("the run is already {status}")]
     Ended { status: Status },
+    #[error(transparent)]
+    Team(#[from] TeamRefusal),
 }
 
 /// The hold that replaces a voided one.
@@ -223,7 +226,8 @@ impl Refusal {
             | Self::NoOverrideReason
             | Self::NoGatesNamed
             | Self::GateKnown { .. }
-            | Self::Ended { .. } => None,
+            | Self::Ended { .. }
+            | Self::Team(_) => None,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::run::event::{DiffBase, FrozenFile, OutputFile, PresetAnswer, RunKind}
 use crate::run::index::{NamedVariants, TimerKind};
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
+use crate::run::team::TeamState;
 use crate::spec::workflow::{GapAction, Task, Workflow};
 use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
@@ -131,6 +132,9 @@ pub struct Run {
     /// What git changes are compared with.
     #[serde(default)]
     pub diff_bases: DiffBases,
+    /// The messages, conflicts and knowledge of its agents, if there are any.
+    #[serde(default)]
+    pub team: Option<Box<TeamState>>,
     /// A definition that the next event may refer to.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,

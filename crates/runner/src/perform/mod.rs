@@ -21,6 +21,7 @@ mod prompt;
 mod script;
 mod secrets;
 mod shell;
+mod team;
 mod think_hard;
 mod values;
 mod worktree;
@@ -254,7 +255,8 @@ fn mask_failures(mut performed: Performed, masks: &Masks) -> Performed {
         | CommandKind::RetryTask { .. }
         | CommandKind::SkipTask { .. }
         | CommandKind::RecordRefusal(_)
-        | CommandKind::Pipeline(_) => {}
+        | CommandKind::Pipeline(_)
+        | CommandKind::Team(_) => {}
     }
     performed
 }

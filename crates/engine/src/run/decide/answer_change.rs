@@ -67,7 +67,8 @@ pub(in crate::run) fn change_answer(run: &Run, envelope: &Envelope, change: &Ans
         | Action::CountAsDone
         | Action::RaiseBudget(_)
         | Action::Redo(_)
-        | Action::Fail => {}
+        | Action::Fail
+        | Action::Reply => {}
     }
     let Consequences { target, carried, .. } = consequences_of(run, decision, question, choice);
     if let Some(target) = target.map(|target| run.workflow.phases[target].id.clone()) {
@@ -98,7 +99,8 @@ fn skip_list(run: &Run, decision: &Decision, choice: &Choice) -> Vec<PhaseId> {
         | Action::CountAsDone
         | Action::RaiseBudget(_)
         | Action::Redo(_)
-        | Action::Fail => {}
+        | Action::Fail
+        | Action::Reply => {}
     }
     listed
 }
@@ -198,7 +200,8 @@ fn reached(phase: &Phase, asked: &[TaskKey], action: &Action) -> Vec<TaskId> {
         | Action::Rerun
         | Action::CountAsDone
         | Action::RaiseBudget(_)
-        | Action::Fail => {
+        | Action::Fail
+        | Action::Reply => {
             let mut again = phase.with_dependents(asked.clone());
             again.retain(|task| !asked.contains(task));
             again

@@ -4,6 +4,7 @@ mod answer;
 mod answer_change;
 mod backoff;
 mod conditions;
+mod conflicts;
 mod definition;
 mod fan_out;
 mod gaps;
@@ -11,12 +12,15 @@ mod lifecycle;
 mod outcomes;
 mod overrides;
 mod pipeline;
+mod team;
 mod timers;
 
 pub(in crate::run) use answer_change::change_answer;
 pub use answer_change::{Consequences, consequences};
+pub(in crate::run) use conflicts::{ask_about_open_conflict, conflict_answered};
 pub(in crate::run) use lifecycle::void_others;
 pub(in crate::run) use outcomes::failed;
+pub(in crate::run) use team::escalation_answered;
 
 use crate::id::IdSource;
 use crate::run::advance::{self, Step};
@@ -189,6 +193,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             Ok(refused.map(Event::AttemptRefused).into_iter().collect())
         }
         CommandKind::Pipeline(pipeline_command) => pipeline::pipeline_command(run, envelope, pipeline_command),
+        CommandKind::Team(team_command) => team::team_command(run, envelope, team_command),
     }
 }
 

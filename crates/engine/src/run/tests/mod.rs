@@ -37,6 +37,9 @@ mod rework_details;
 mod sessions;
 mod shown_diffs;
 mod stored_history;
+mod team_conflicts;
+mod team_knowledge;
+mod team_messages;
 
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};

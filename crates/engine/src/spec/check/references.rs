@@ -202,7 +202,8 @@ fn goes_back(phases: &[Phase], from: usize, to: usize) -> bool {
             | Action::CountAsDone
             | Action::RaiseBudget(_)
             | Action::Redo(_)
-            | Action::Fail => false,
+            | Action::Fail
+            | Action::Reply => false,
         })
     };
     phases[from..].iter().any(back)
