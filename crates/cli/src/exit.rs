@@ -108,6 +108,13 @@ impl Exit {
             | Code::RunNotFound
             | Code::HoldNotFound
             | Code::TaskNotFound
+            | Code::MessageNotFound
+            | Code::ConflictNotFound
+            | Code::KnowledgeNotFound
+            | Code::MemberNotFound
+            | Code::TaskRequired
+            | Code::MessageRejected
+            | Code::ConflictRejected
             | Code::AttemptNotFound
             | Code::OptionNotFound
             | Code::RevisionNotFound

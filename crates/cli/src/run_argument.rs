@@ -16,6 +16,25 @@ impl RunArgument {
     pub(crate) fn name(&self) -> &str {
         self.run.as_deref().unwrap_or(NEWEST)
     }
+
+    /// The name, if one was given.
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
+}
+
+/// A run as an option, for commands whose argument names something in a run.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RunOption {
+    /// Run: an id or its start, a workflow or feature [default: the run of this task, or the newest]
+    #[arg(long, value_name = "RUN", add = ArgValueCompleter::new(complete::runs))]
+    run: Option<String>,
+}
+
+impl RunOption {
+    pub(crate) fn named(&self) -> Option<&str> {
+        self.run.as_deref()
+    }
 }
 
 /// A run that a command ends, removes or permanently changes, so it must be named.

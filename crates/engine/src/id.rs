@@ -78,6 +78,21 @@ text_id! {
     SnapshotId
 }
 
+text_id! {
+    /// A message between agents: `MSG-{milliseconds}-{eight hexadecimal digits}`.
+    MessageId
+}
+
+text_id! {
+    /// A conflict between agents: `CONF-{milliseconds}-{hash}`.
+    ConflictId
+}
+
+text_id! {
+    /// An entry of the project's knowledge: `KE-{type}-{hash of type and content}`.
+    KnowledgeId
+}
+
 /// A task in one execution of a phase; `item` identifies a task of a fan-out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TaskKey {
@@ -149,6 +164,11 @@ impl IdSource {
         bytes[8] = (bytes[8] & 0x3f) | 0x80;
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+
+    /// Eight random hexadecimal digits.
+    pub(crate) fn next_hex(&mut self) -> String {
+        self.next_bytes()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn next_bytes(&mut self) -> [u8; 32] {

@@ -177,7 +177,8 @@ async fn refused(
         | Refusal::GateKnown { .. }
         | Refusal::Ended { .. }
         | Refusal::SnapshotOfOtherRun { .. }
-        | Refusal::SnapshotOfOtherHistory { .. } => Err(refusal.into()),
+        | Refusal::SnapshotOfOtherHistory { .. }
+        | Refusal::Team(_) => Err(refusal.into()),
     }
 }
 

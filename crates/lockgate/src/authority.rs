@@ -82,7 +82,7 @@ impl Project {
     }
 
     /// The run whose task this process belongs to, if that run is in this project.
-    async fn outer_run(&self) -> Option<RunId> {
+    pub(crate) async fn outer_run(&self) -> Option<RunId> {
         let run = RunId::new(std::env::var(RUN_VARIABLE).ok()?);
         self.store().load(&run).await.ok().flatten().map(|_| run)
     }

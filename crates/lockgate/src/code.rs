@@ -186,5 +186,19 @@ lockgate_engine::codes! {
         InvalidIssue = "invalid-issue",
         /// The settings switch snapshots off.
         SnapshotsDisabled = "snapshots-disabled",
+        /// The run has no message with this id.
+        MessageNotFound = "message-not-found",
+        /// The run has no conflict with this id.
+        ConflictNotFound = "conflict-not-found",
+        /// The project has no knowledge entry with this id.
+        KnowledgeNotFound = "knowledge-not-found",
+        /// The team of the run has no such member.
+        MemberNotFound = "member-not-found",
+        /// Only a running task of the run may do this.
+        TaskRequired = "task-required",
+        /// A message is not accepted.
+        MessageRejected = "message-rejected",
+        /// A conflict or a vote is not accepted.
+        ConflictRejected = "conflict-rejected",
     }
 }

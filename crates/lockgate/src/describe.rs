@@ -7,6 +7,7 @@ use lockgate_engine::id::{HoldId, PhaseId, TaskKey};
 use lockgate_engine::plural::counted;
 use lockgate_engine::run::event::{AttemptReason, ConditionOutcome, DiffBase, Entry, Event, Failure, HoldOpened};
 use lockgate_engine::run::pipeline::PipelineEvent;
+use lockgate_engine::run::team::TeamEvent;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
 use std::collections::BTreeMap;
@@ -93,6 +94,7 @@ impl Describer {
             }
             Event::Finalized { file } => format!("finalization wrote {}", file.path),
             Event::Pipeline(pipeline_event) => of_pipeline(pipeline_event),
+            Event::Team(team_event) => of_team(team_event),
             Event::DiffBaseRecorded { phase, base, .. } => match base {
                 DiffBase::Tree { tree, .. } => {
                     format!(
@@ -268,6 +270,39 @@ pub fn of_pipeline(pipeline_event: &PipelineEvent) -> String {
         }
         PipelineEvent::ArtifactsFound { key, paths, .. } if paths.is_empty() => format!("{} produced no files", key.task),
         PipelineEvent::ArtifactsFound { key, paths, .. } => format!("{} produced {}", key.task, listed(paths.iter().cloned())),
+    }
+}
+
+pub fn of_team(team_event: &TeamEvent) -> String {
+    match team_event {
+        TeamEvent::MessageSent(message) => {
+            let to = message.to.as_deref().map(|to| format!(" to {to}")).unwrap_or_default();
+            let (from, kind, id) = (message.from.name(), message.kind.as_str(), &message.id);
+            format!("{from} sent {kind} {id}{to}: {}", first_line(&message.summary))
+        }
+        TeamEvent::MessagesDelivered { key, messages, .. } => {
+            format!("the prompt of {} includes {}", key.address(), counted(messages.len(), "message"))
+        }
+        TeamEvent::MessageAcknowledged { message, by } => format!("{by} acknowledged {message}"),
+        TeamEvent::HandedOff { key, to, .. } => format!("task {} was handed to {to}", key.address()),
+        TeamEvent::ConflictOpened(conflict) => {
+            format!("conflict {} between {}: {}", conflict.id, conflict.participants.join(", "), first_line(&conflict.topic))
+        }
+        TeamEvent::Voted { conflict, vote } => {
+            let veto = vote.veto.map(|veto| format!(" with a {} veto", veto.as_str())).unwrap_or_default();
+            format!("{} voted for {:?} in round {} of {conflict}{veto}", vote.by, vote.choice, vote.round)
+        }
+        TeamEvent::RoundStarted { conflict, round } => format!("round {round} of conflict {conflict} started"),
+        TeamEvent::ConflictEscalated { conflict, hold, reason } => {
+            format!("a person decides conflict {conflict} in hold {hold}, because {}", first_line(reason))
+        }
+        TeamEvent::ConflictResolved { conflict, resolution } => {
+            format!("conflict {conflict} was resolved: {}", first_line(&resolution.choice))
+        }
+        TeamEvent::KnowledgeCaptured(entry) => format!("{} captured {}", entry.by.name(), entry.id),
+        TeamEvent::KnowledgeInjected { key, ids, .. } => {
+            format!("the prompts of {} include {} of knowledge", key.address(), counted(ids.len(), "item"))
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::view::{lockgate, resume_command};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::hash_chain::CommitError;
 use lockgate_engine::run::history::HistoryError;
+use lockgate_engine::run::team::TeamRefusal;
 use lockgate_engine::run::{Refusal, ReplacedBy};
 use lockgate_runner::config::ConfigError;
 use lockgate_runner::driver::DriveError;
@@ -307,6 +308,52 @@ impl From<Refusal> for Error {
                 Self::new(Code::ReviewRejected, message).help("choose another name for the gate of the review")
             }
             Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
+            Refusal::Team(refusal) => of_team(&refusal, message),
+        }
+    }
+}
+
+fn of_team(refusal: &TeamRefusal, message: String) -> Error {
+    match refusal {
+        TeamRefusal::SenderNotRunning | TeamRefusal::TaskRequired { .. } => Error::new(Code::TaskRequired, message)
+            .help("the sender is the task that runs the command; run it inside a task of this run"),
+        TeamRefusal::AgentRequired { .. } => Error::new(Code::TaskRequired, message).help("only agents hand off their work"),
+        TeamRefusal::MemberNotFound { members, .. } => {
+            Error::new(Code::MemberNotFound, message).help(format!("its members are {}", members.join(", ")))
+        }
+        TeamRefusal::MessageNotFound(_) => {
+            Error::new(Code::MessageNotFound, message).help("list its messages with `lockgate message list`")
+        }
+        TeamRefusal::ConflictNotFound(_) => {
+            Error::new(Code::ConflictNotFound, message).help("list its conflicts with `lockgate conflict list`")
+        }
+        TeamRefusal::VoteOutsideConflict => Error::new(Code::MessageRejected, message).help("vote with `lockgate conflict vote`"),
+        TeamRefusal::RecipientRequired { .. }
+        | TeamRefusal::RecipientNotAllowed
+        | TeamRefusal::ToItself { .. }
+        | TeamRefusal::CorrelationRequired
+        | TeamRefusal::NotRecipient { .. }
+        | TeamRefusal::TooManyMessages(_)
+        | TeamRefusal::TooManyHandoffs { .. }
+        | TeamRefusal::AlreadyHandedOff { .. } => {
+            Error::new(Code::MessageRejected, message).help("see the rules with `lockgate message send --help`")
+        }
+        TeamRefusal::ConflictWithPerson(_) => {
+            Error::new(Code::ConflictRejected, message).help("see the question with `lockgate inbox`")
+        }
+        TeamRefusal::TopicRequired
+        | TeamRefusal::TooFewParticipants
+        | TeamRefusal::ConflictResolved(_)
+        | TeamRefusal::NotParticipant { .. }
+        | TeamRefusal::VotedAlready { .. }
+        | TeamRefusal::OutOfRange { .. }
+        | TeamRefusal::ChoiceRequired
+        | TeamRefusal::VetoNotAllowed { .. }
+        | TeamRefusal::VetoReasonRequired => {
+            Error::new(Code::ConflictRejected, message).help("see the conflict with `lockgate conflict show`")
+        }
+        TeamRefusal::InvalidKnowledgeType(_) => {
+            Error::new(Code::InvalidUsage, message).help("for example decision, resolution, pattern or incident")
         }
     }
 }

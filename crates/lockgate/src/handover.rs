@@ -95,9 +95,13 @@ pub fn handover(done: &Done, run: &Run, now: Timestamp) -> Option<Handover> {
     let (number, name) = current(run, Some(hold), None);
     let (kind, status) = match hold.kind {
         HoldKind::Verify => (HandoverKind::Verify, HandoverStatus::AwaitingVerification),
-        HoldKind::Decision | HoldKind::Checkpoint | HoldKind::Gaps | HoldKind::Budget | HoldKind::Handover => {
-            (HandoverKind::Decision, HandoverStatus::AwaitingDecision)
-        }
+        HoldKind::Decision
+        | HoldKind::Checkpoint
+        | HoldKind::Gaps
+        | HoldKind::Budget
+        | HoldKind::Handover
+        | HoldKind::Escalation
+        | HoldKind::Conflict => (HandoverKind::Decision, HandoverStatus::AwaitingDecision),
         HoldKind::Action | HoldKind::Authentication | HoldKind::Interrupted | HoldKind::Failed => {
             (HandoverKind::Action, HandoverStatus::Blocked)
         }
@@ -158,7 +162,9 @@ pub fn continuation(done: &Done, run: &Run) -> Option<Continuation> {
             | HoldKind::Decision
             | HoldKind::Gaps
             | HoldKind::Budget
-            | HoldKind::Handover,
+            | HoldKind::Handover
+            | HoldKind::Escalation
+            | HoldKind::Conflict,
         )
         | None => Answered::Decided,
     };

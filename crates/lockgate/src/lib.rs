@@ -62,6 +62,7 @@
 //! | [`history`], [`describe`], [`notifications`], [`logs`] | events of a run, and the output of its tasks |
 //! | [`notice`] | notifications of people through configured channels |
 //! | [`pipeline`], [`plan_summaries`], [`handover`] | pipelines, plans and checkpoints of agents |
+//! | [`team`] | messages, conflicts and knowledge of agents |
 //! | [`definition`] | detecting workflow files that changed after a run started |
 //! | [`dry_run`], [`test_files`] | dry runs and workflow tests |
 //! | [`removal`], [`retention`] | removing finished runs, on request and after the time that the settings keep them |
@@ -115,6 +116,7 @@ pub mod snapshots;
 pub mod start;
 pub mod step;
 pub mod summary;
+pub mod team;
 pub mod test_files;
 pub mod validate;
 pub mod verify;

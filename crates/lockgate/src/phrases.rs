@@ -19,6 +19,7 @@ pub fn again(reason: AttemptReason, attempt: u32) -> String {
         AttemptReason::Until => format!(" (attempt {attempt}: `until` not met)"),
         AttemptReason::Answered => format!(" (attempt {attempt}: with the answer)"),
         AttemptReason::Budget => format!(" (attempt {attempt}: with more budget)"),
+        AttemptReason::Handoff => format!(" (attempt {attempt}: handed to another agent)"),
     }
 }
 

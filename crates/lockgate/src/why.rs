@@ -205,7 +205,9 @@ fn can_do(kind: &OpenEnum<HoldKind>) -> &'static str {
             | HoldKind::Decision
             | HoldKind::Action
             | HoldKind::Authentication
-            | HoldKind::Handover,
+            | HoldKind::Handover
+            | HoldKind::Escalation
+            | HoldKind::Conflict,
         )
         | None => "",
     }

@@ -25,7 +25,7 @@ pub use halt::{Halt, HaltReason};
 pub use hold_timers::{Fired, HoldTimer, fire_due, next_hold_timer};
 use submit::carry_out;
 pub(crate) use submit::record;
-pub use submit::{accept, submit};
+pub use submit::{accept, submit, submit_values};
 
 use crate::load::{LoadedRun, catch_up, load, load_with_sizes};
 use crate::outbox;

@@ -1,10 +1,13 @@
 //! Who is at the command line: a person at a terminal, or a process that a task started.
 
-use crate::process::job_mark;
 use crate::process::task_ancestry::{Ancestor, ancestors, has_terminal};
-use crate::root::Root;
+use crate::process::{self, job_mark};
+use crate::root::{Root, Step};
 use crate::sys;
+use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Actor, Channel, Credential};
+use lockgate_engine::run::state::TaskState;
+use lockgate_engine::run::team::TaskAttempt;
 use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -62,6 +65,23 @@ fn inside_task(root: &Root, ancestors: &[Ancestor], is_lockgate: fn(u32) -> bool
         of_this_root || is_lockgate(ancestor.pid)
     };
     ancestors.iter().find(is_driver).map(|driver| format!("of process {}", driver.pid))
+}
+
+/// The running attempt of a run that this process belongs to, by the mark that everything a task starts inherits. The
+/// environment counts only where there are no marks, because every process can change it.
+pub fn task_attempt(root: &Root, run: &Run) -> Option<TaskAttempt> {
+    let phase = run.current.as_ref()?;
+    let lock = |attempt: &TaskAttempt| root.lock_file(&run.id, Step::Task(&attempt.key), attempt.attempt);
+    let is_running = |index: &usize| phase.tasks[*index].state == TaskState::Running;
+    let mut running = phase
+        .running()
+        .filter(is_running)
+        .map(|index| TaskAttempt { key: phase.key(index), attempt: phase.tasks[index].attempts });
+    if job_mark::is_inside_job() {
+        return running.find(|attempt| job_mark::is_inside(&lock(attempt)));
+    }
+    let named = PathBuf::from(std::env::var_os(process::JOB_VARIABLE)?);
+    running.find(|attempt| std::path::absolute(lock(attempt)).is_ok_and(|path| path == named))
 }
 
 /// Whether a process is Lockgate: the same program as this one, or one with that name.

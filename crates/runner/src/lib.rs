@@ -18,6 +18,7 @@
 //! | [`secret`] | where secrets come from, and masking them in output |
 //! | [`load`], [`start`] | loading a run from the store; starting a run from a workflow file |
 //! | [`verify`] | checks that all stored data follows from the histories |
+//! | [`knowledge`] | the entries of the project's knowledge, as files |
 //! | [`identity`], [`refused_attempts`] | who is at the command line; a record of refused attempts |
 //! | [`snapshot`] | snapshots of runs: files from which a run can resume or be rebuilt |
 //! | `spans` | tracing spans for runs, tasks, gates and holds |
@@ -36,6 +37,7 @@ pub mod fleet;
 pub mod git;
 pub mod identity;
 pub mod includes;
+pub mod knowledge;
 pub mod load;
 pub mod notifications;
 pub mod outbox;

@@ -63,7 +63,8 @@ pub(crate) fn command(id: &RunId, kind: &CommandKind) -> Span {
         | CommandKind::SkipTask { .. }
         | CommandKind::RecordRefusal(_)
         | CommandKind::Pipeline(_)
-        | CommandKind::Rewind(_) => run,
+        | CommandKind::Rewind(_)
+        | CommandKind::Team(_) => run,
     }
 }
 
@@ -111,6 +112,7 @@ pub(crate) fn outcome(kind: &CommandKind) -> (&'static str, Option<FailureKind>)
         | CommandKind::SkipTask { .. }
         | CommandKind::RecordRefusal(_)
         | CommandKind::Pipeline(_)
-        | CommandKind::Rewind(_) => ("done", None),
+        | CommandKind::Rewind(_)
+        | CommandKind::Team(_) => ("done", None),
     }
 }

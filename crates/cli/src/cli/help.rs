@@ -10,7 +10,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Decide", &["inbox", "answer", "change", "retry", "skip"]),
     ("Inspect", &["runs", "status", "why", "log", "logs", "summary", "graph", "snapshots"]),
     ("Author", &["validate", "test", "schema", "explain"]),
-    ("Formats and agents", &["pipeline"]),
+    ("Formats and agents", &["pipeline", "message", "conflict", "knowledge", "team"]),
     ("Operate", &["worker", "config", "doctor", "db", "worktrees", "completions"]),
 ];
 

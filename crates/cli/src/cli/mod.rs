@@ -7,6 +7,7 @@ mod cancel;
 mod change;
 mod completions;
 mod config;
+mod conflict;
 mod db;
 mod doctor;
 mod explain;
@@ -14,8 +15,10 @@ mod graph;
 mod help;
 mod inbox;
 mod init;
+mod knowledge;
 mod log;
 mod logs;
+mod message;
 mod pipeline;
 mod resume;
 mod retry;
@@ -27,6 +30,7 @@ mod snapshots;
 mod status;
 mod step;
 mod summary;
+mod team;
 mod test;
 mod tick;
 mod validate;
@@ -84,6 +88,10 @@ enum Command {
     Logs(logs::Arguments),
     Retry(retry::Arguments),
     Pipeline(pipeline::Arguments),
+    Message(message::Arguments),
+    Conflict(conflict::Arguments),
+    Knowledge(knowledge::Arguments),
+    Team(team::Arguments),
     Skip(skip::Arguments),
     Snapshots(snapshots::Arguments),
     Wait(wait::Arguments),
@@ -121,6 +129,10 @@ impl Command {
             | Self::Config(_)
             | Self::Doctor(_)
             | Self::Explain(_)
+            | Self::Message(_)
+            | Self::Conflict(_)
+            | Self::Knowledge(_)
+            | Self::Team(_)
             | Self::Completions(_) => Authority::Anyone,
             Self::Run(arguments) => arguments.authority(),
             Self::Worker(arguments) => arguments.authority(),
@@ -250,6 +262,10 @@ async fn perform(root: Option<&Path>, command: Command) -> Result<Exit, CommandE
         Command::Logs(arguments) => logs::run(root, arguments).await,
         Command::Retry(arguments) => retry::run(root, arguments).await,
         Command::Pipeline(arguments) => pipeline::run(root, arguments).await,
+        Command::Message(arguments) => message::run(root, arguments).await,
+        Command::Conflict(arguments) => conflict::run(root, arguments).await,
+        Command::Knowledge(arguments) => knowledge::run(root, arguments).await,
+        Command::Team(arguments) => team::run(root, arguments).await,
         Command::Skip(arguments) => skip::run(root, arguments).await,
         Command::Snapshots(arguments) => snapshots::run(root, arguments).await,
         Command::Wait(arguments) => wait::run(root, arguments).await,

@@ -193,6 +193,7 @@ fn note(text: &mut String, note: Note<'_>) {
         }
         Note::Finalized { file } => line(text, format_args!("  wrote {}", sanitize::line(&file.path))),
         Note::Pipeline(fact) => line(text, format_args!("  {}", sanitize::line(&describe::of_pipeline(fact)))),
+        Note::Team(event) => line(text, format_args!("  {}", sanitize::line(&describe::of_team(event)))),
         Note::AgentChanged { agent } => line(text, format_args!("the agent is now {}", sanitize::line(agent))),
         Note::DefinitionAccepted => line(text, format_args!("the changed definition was accepted")),
         Note::Rewound(rewound) => {

@@ -168,6 +168,8 @@ fn title(run: &Run, hold: &Hold) -> String {
         HoldKind::Action => "Action",
         HoldKind::Authentication => "Authentication",
         HoldKind::Handover => "Handover",
+        HoldKind::Escalation => "Escalation",
+        HoldKind::Conflict => "Conflict",
     };
     let phase = hold.scope.phase().map(|id| run.workflow.phase(id.as_str()).map_or(id.as_str(), |phase| phase.title()));
     let phase = phase.map(|phase| format!(" in phase {phase}")).unwrap_or_default();

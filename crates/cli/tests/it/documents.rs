@@ -54,6 +54,7 @@ pages! {
     the_recovery_guide_is_true: "docs/guide/recovery.md",
     the_terminal_guide_is_true: "docs/guide/terminal.md",
     the_testing_guide_is_true: "docs/guide/testing.md",
+    the_team_guide_is_true: "docs/guide/team.md",
     the_worktrees_guide_is_true: "docs/guide/worktrees.md",
 }
 

@@ -65,5 +65,6 @@ mod store_selection;
 mod stored_histories;
 mod summary;
 mod taint;
+mod team;
 mod watch;
 mod worktrees;

@@ -31,6 +31,8 @@ pub enum Action {
     Fail,
     /// Tasks that may already have run before the history was lost run again, and no person is asked about later ones.
     RerunRest,
+    /// The answer goes back to the members of the team that asked.
+    Reply,
 }
 
 impl Action {
@@ -47,6 +49,7 @@ impl Action {
             Self::Redo(_) => "redo",
             Self::Fail => "fail",
             Self::RerunRest => "rerun_rest",
+            Self::Reply => "reply",
         }
     }
 
@@ -60,7 +63,8 @@ impl Action {
             | Self::RaiseBudget(_)
             | Self::Redo(_)
             | Self::Fail
-            | Self::RerunRest => false,
+            | Self::RerunRest
+            | Self::Reply => false,
         }
     }
 
@@ -75,7 +79,8 @@ impl Action {
             | Self::CountAsDone
             | Self::RaiseBudget(_)
             | Self::Fail
-            | Self::RerunRest => false,
+            | Self::RerunRest
+            | Self::Reply => false,
         }
     }
 }

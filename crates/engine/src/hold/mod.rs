@@ -12,8 +12,8 @@ mod tests;
 pub use action::Action;
 pub(crate) use options::plain_words;
 pub use options::{
-    Choice, action_options, authentication_options, budget_options, commit_options, decision_options, gap_options, gate_options,
-    handover_options, recovered_task_options, task_options, verify_options,
+    Choice, action_options, authentication_options, budget_options, commit_options, conflict_options, decision_options,
+    escalation_options, gap_options, gate_options, handover_options, recovered_task_options, task_options, verify_options,
 };
 pub use question::{Authentication, HoldQuestion, Topic, offered_text};
 
@@ -131,6 +131,10 @@ pub enum HoldKind {
     Authentication,
     /// An agent handed over commits that do not exist.
     Handover,
+    /// An agent asks a person in a message.
+    Escalation,
+    /// Agents disagree, and a person decides.
+    Conflict,
 }
 
 impl HoldKind {
@@ -146,6 +150,8 @@ impl HoldKind {
             Self::Action => "action",
             Self::Authentication => "authentication",
             Self::Handover => "handover",
+            Self::Escalation => "escalation",
+            Self::Conflict => "conflict",
         }
     }
 
@@ -163,7 +169,14 @@ impl HoldKind {
     pub fn is_declared(self) -> bool {
         match self {
             Self::Checkpoint | Self::Verify | Self::Decision | Self::Action => true,
-            Self::Interrupted | Self::Failed | Self::Gaps | Self::Budget | Self::Authentication | Self::Handover => false,
+            Self::Interrupted
+            | Self::Failed
+            | Self::Gaps
+            | Self::Budget
+            | Self::Authentication
+            | Self::Handover
+            | Self::Escalation
+            | Self::Conflict => false,
         }
     }
 
@@ -179,7 +192,9 @@ impl HoldKind {
             | Self::Gaps
             | Self::Budget
             | Self::Authentication
-            | Self::Handover => None,
+            | Self::Handover
+            | Self::Escalation
+            | Self::Conflict => None,
         }
     }
 }
@@ -250,6 +265,8 @@ impl NamedVariants for HoldKind {
         Self::Action,
         Self::Authentication,
         Self::Handover,
+        Self::Escalation,
+        Self::Conflict,
     ];
 
     fn as_str(self) -> &'static str {

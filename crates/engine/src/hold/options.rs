@@ -130,6 +130,34 @@ pub fn handover_options(handover: &Handover) -> Vec<Choice> {
     options
 }
 
+/// The options of an agent's question in a message: those that it offers, and an answer in words.
+pub fn escalation_options(offered: &[String]) -> Vec<Choice> {
+    with_words(offered.iter().map(String::as_str))
+}
+
+/// The options of a conflict: the choices of its participants, and another one in words.
+pub fn conflict_options(choices: &[String]) -> Vec<Choice> {
+    with_words(choices.iter().map(String::as_str))
+}
+
+fn with_words<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<Choice> {
+    // A word that selects one of our own options keeps that meaning, whatever an agent offers.
+    let ours = |label: &str| {
+        let word = plain_words(label);
+        STOP.is_selected_by(&word) || [option_ids::ANSWER, "answer in words"].contains(&word.as_str())
+    };
+    let labelled = labels.enumerate().map(move |(at, label)| {
+        let label = if ours(label) { format!("{label} (offered by an agent)") } else { label.to_owned() };
+        Choice { with_feedback: true, ..Choice::plain(&format!("option-{}", at + 1), &label, Action::Reply) }
+    });
+    let in_words = Choice {
+        with_feedback: true,
+        requires_feedback: true,
+        ..Choice::plain(option_ids::ANSWER, "Answer in words", Action::Reply)
+    };
+    labelled.chain([in_words]).collect()
+}
+
 /// An option of an agent. Whatever its name, choosing it only answers the agent: a word that selects one of our own options keeps
 /// that meaning, and the agent's option gets another id and label.
 fn of_agent(way: &DecisionOption, at: usize, ways: &[DecisionOption]) -> Choice {

@@ -77,7 +77,9 @@ impl HoldQuestion {
             | HoldKind::Failed
             | HoldKind::Gaps
             | HoldKind::Budget
-            | HoldKind::Handover => ("Action Required", "Type \"done\" when complete"),
+            | HoldKind::Handover
+            | HoldKind::Escalation
+            | HoldKind::Conflict => ("Action Required", "Type \"done\" when complete"),
         };
         let agreed = self.signal.as_deref().filter(|word| ![option_ids::APPROVED, option_ids::DONE].contains(word));
         let action = match (agreed, action.split_once("\" ")) {

@@ -12,7 +12,7 @@ pub(super) use questions::{ask, ask_about_commits, ask_about_interrupted, ask_fo
 use crate::hold::Scope;
 use crate::id::IdSource;
 use crate::run::command::Actor;
-use crate::run::decide::void_others;
+use crate::run::decide::{ask_about_open_conflict, void_others};
 use crate::run::event::{ConditionOutcome, Event, PlannedTask};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GapState, GateRun, GateState, Run};
@@ -65,6 +65,9 @@ fn of_phases(run: &Run, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
     let declared = &run.workflow.phases[phase.position];
     if !phase.tasks_done() {
         return tasks::tasks(run, phase, declared, at, ids);
+    }
+    if run.team_is_unsettled() {
+        return if run.team_asks() { Vec::new() } else { ask_about_open_conflict(run, ids) };
     }
     if !phase.gaps_closed(declared) {
         return gaps(run, phase, ids);

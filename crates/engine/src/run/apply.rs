@@ -5,6 +5,7 @@ mod restore;
 mod rewind;
 mod rework;
 mod tasks;
+mod team;
 
 pub(super) use holds::said;
 pub(super) use rewind::rewound_reason;
@@ -89,6 +90,7 @@ impl Run {
             issue: created.issue.clone(),
             unverified: false,
             recovered: None,
+            team: None,
             offered: None,
             offered_state: None,
             touched: Touched::default(),
@@ -111,6 +113,9 @@ impl Run {
         let at = entry.at;
         if let Some(known) = &mut self.pipeline {
             known.happened(&entry.event, at, self.workflow.pipeline.as_deref());
+        }
+        if let Some(team) = &mut self.team {
+            team.happened(&entry.event);
         }
         match &entry.event {
             Event::Created(_) => return Err(ApplyError("a run is created twice".into())),
@@ -369,6 +374,7 @@ impl Run {
                     self.warn(format!("{} did not produce the required artifacts: {}", key.task, missing.join(", ")));
                 }
             }
+            Event::Team(team_event) => self.team_event(team_event, at)?,
             Event::GateRetryRequested { gate, .. } => {
                 self.clear_failure();
                 self.reset_gate(gate.as_str())?;

@@ -12,6 +12,7 @@ use crate::run::event::{
 use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineCommand;
 use crate::run::state::Run;
+use crate::run::team::TeamCommand;
 use crate::spec::subagent::Subagent;
 use crate::spec::workflow::{Check, GapAction, Question, Workflow};
 use crate::stored_value::StoredValue;
@@ -192,6 +193,8 @@ pub enum CommandKind {
     /// A person lets the run continue from an earlier snapshot. Only a process that has claimed the run may send this, because
     /// nothing of the run may be running.
     Rewind(Rewind),
+    /// A request of a member of the team.
+    Team(Box<TeamCommand>),
 }
 
 /// An earlier state of a run, from a snapshot.

@@ -20,6 +20,7 @@ use crate::run::budget::BudgetScope;
 use crate::run::command::Actor;
 use crate::run::handover::Handover;
 use crate::run::pipeline::PipelineEvent;
+use crate::run::team::TeamEvent;
 use crate::spec::workflow::OnDeadline;
 use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
@@ -396,6 +397,8 @@ pub enum Event {
     },
     /// A person let the run continue from an earlier snapshot. What happened since no longer counts, but stays in the history.
     Rewound(Box<Rewound>),
+    /// A message, a conflict or knowledge of the run's agents.
+    Team(Box<TeamEvent>),
 }
 
 /// The files at the start of a phase or run, which a change is compared with.

@@ -94,13 +94,15 @@ impl Run {
             sessions: base.sessions,
             pipeline: base.pipeline.map(|known| Box::new(known.continued(at))),
             consecutive_automatic: base.consecutive_automatic,
+            team: base.team.map(|team| Box::new(team.continued())),
             ..started
         };
         let outputs = run.outputs.values().flat_map(BTreeMap::values).filter_map(|stored_value| stored_value.stored());
         let items = run.item_outputs.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
         let files = run.deliverables.iter().filter(|known| known.file.stored).map(|known| known.file.digest);
+        let team = run.team.iter().flat_map(|team| team.stored_values());
         let kept: Vec<Digest> =
-            outputs.chain(items.filter_map(|stored_value| stored_value.stored())).chain(files).chain(state).collect();
+            outputs.chain(items.filter_map(|stored_value| stored_value.stored())).chain(files).chain(team).chain(state).collect();
         run.touched.referenced_values.extend(kept);
         run
     }

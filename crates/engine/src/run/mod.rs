@@ -25,6 +25,7 @@ mod recover;
 mod references;
 pub mod refusal;
 pub mod state;
+pub mod team;
 
 #[cfg(test)]
 mod tests;

@@ -220,7 +220,8 @@ impl<'e> Subject<'e> {
             | Event::HandedOver { .. }
             | Event::DiffBaseRecorded { .. }
             | Event::Pipeline(_)
-            | Event::Rewound(_) => None,
+            | Event::Rewound(_)
+            | Event::Team(_) => None,
         }
     }
 

@@ -62,6 +62,9 @@ impl Run {
     /// The effect of the current phase's gap check, once its tasks are done.
     fn gap_effect(&self) -> Option<Effect> {
         let phase = self.current.as_ref().filter(|phase| phase.tasks_done() && phase.gap.state == GapState::Waiting)?;
+        if self.team_is_unsettled() {
+            return None;
+        }
         self.workflow.phases[phase.position].gap_check.as_ref()?;
         let requester = Requester::Gaps { phase: phase.id.clone(), iteration: phase.iteration };
         if let Some((number, _)) = phase.open_query(&requester) {
@@ -140,7 +143,7 @@ impl Run {
     /// The effect of the current phase's checkpoint, once tasks and gates are done.
     fn checkpoint_effect(&self) -> Option<Effect> {
         let phase = self.current.as_ref().filter(|phase| phase.tasks_done())?;
-        if phase.next_gate().is_some() {
+        if phase.next_gate().is_some() || self.team_is_unsettled() {
             return None;
         }
         let declared = &self.workflow.phases[phase.position];

@@ -108,6 +108,9 @@ pub struct Exchange {
     /// Whether a person skipped the task before it ever ran, so that it counts as done when its turn comes.
     #[serde(default)]
     pub skipped: bool,
+    /// The agent that the task was handed to.
+    #[serde(default)]
+    pub handed_to: Option<String>,
 }
 
 /// A person's response at an agent's checkpoint.

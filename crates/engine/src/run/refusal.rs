@@ -4,6 +4,7 @@ use crate::hold::{Choice, Scope};
 use crate::id::{GateId, HoldId, PhaseId, RunId, SnapshotId, TaskKey};
 use crate::run::command::Actor;
 use crate::run::state::{Decision, Run, Status, StepStatus, Superseded};
+use crate::run::team::TeamRefusal;
 use crate::time::Timestamp;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -138,6 +139,8 @@ pub enum Refusal {
     /// The snapshot shows a state that this history never had.
     #[error("snapshot {snapshot} is not from the history of this run")]
     SnapshotOfOtherHistory { snapshot: SnapshotId },
+    #[error(transparent)]
+    Team(#[from] TeamRefusal),
 }
 
 /// The hold that replaces a voided one.
@@ -234,7 +237,8 @@ impl Refusal {
             | Self::GateKnown { .. }
             | Self::Ended { .. }
             | Self::SnapshotOfOtherRun { .. }
-            | Self::SnapshotOfOtherHistory { .. } => None,
+            | Self::SnapshotOfOtherHistory { .. }
+            | Self::Team(_) => None,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::run::index::{NamedVariants, TimerKind};
 use crate::run::issue::Issue;
 use crate::run::phase::{PhaseRun, TaskRun};
 use crate::run::pipeline::PipelineRun;
+use crate::run::team::TeamState;
 use crate::spec::workflow::{GapAction, Task, Workflow};
 use crate::stored_value::StoredValue;
 use crate::time::Timestamp;
@@ -142,6 +143,9 @@ pub struct Run {
     /// The snapshot from which the run was recovered.
     #[serde(default)]
     pub recovered: Option<Box<RecoveredFrom>>,
+    /// The messages, conflicts and knowledge of its agents, if there are any.
+    #[serde(default)]
+    pub team: Option<Box<TeamState>>,
     /// A definition that the next event may refer to.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,

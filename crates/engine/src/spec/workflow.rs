@@ -12,6 +12,7 @@ mod plan;
 pub mod question;
 mod shell;
 mod stored;
+mod team;
 
 pub use agent::{AgentSetting, AgentWork, Budget, DEFAULT_AGENT, MAX_ASKS, Prompt, PromptBy, Session, Tools};
 pub use diff::{DiffSince, ShowDiff};
@@ -24,6 +25,7 @@ pub use pipeline::{ManualGate, Output, Pipeline, PipelinePhase, Workstream};
 pub use plan::PlanPart;
 pub use question::{Automatic, Check, Deadline, OnDeadline, Policy, Question, WaitSettings};
 pub use shell::{NotAShell, Shell};
+pub use team::{Team, TeamMember};
 
 use crate::hold::Choice;
 use crate::id::{GateId, PhaseId, TaskId};
@@ -84,6 +86,9 @@ pub struct Workflow {
     /// The shell for commands, unless the task, gate or phase sets one.
     #[serde(default)]
     pub shell: Option<Shell>,
+    /// The settings of the team, if there are any.
+    #[serde(default)]
+    pub team: Option<Box<Team>>,
 }
 
 /// How a phase chooses the tasks to run.
@@ -191,6 +196,8 @@ pub struct Task {
     /// How its changes are committed with git when it is done. They are not committed if absent.
     pub commit: Option<Commit>,
     pub shell: Option<Shell>,
+    /// The tags of the knowledge that its prompt includes.
+    pub inject: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -444,6 +451,7 @@ impl Task {
             worktree: Worktree::default(),
             commit: None,
             shell: None,
+            inject: Vec::new(),
         }
     }
 

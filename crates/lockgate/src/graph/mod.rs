@@ -251,9 +251,12 @@ fn checkpoint_box(checkpoint: &Checkpoint, workflow: &Workflow) -> CheckpointBox
                 OptionTarget::Skip(phases.iter().filter_map(|phase| workflow.position(phase.as_str())).collect())
             }
             Action::Abort | Action::Fail => OptionTarget::End,
-            Action::Continue | Action::Rerun | Action::CountAsDone | Action::RaiseBudget(_) | Action::RerunRest => {
-                OptionTarget::Next
-            }
+            Action::Continue
+            | Action::Rerun
+            | Action::CountAsDone
+            | Action::RaiseBudget(_)
+            | Action::RerunRest
+            | Action::Reply => OptionTarget::Next,
             Action::Redo(tasks) => {
                 let holds = |phase: &Phase| tasks.iter().any(|task| phase.task(task.as_str()).is_some());
                 workflow.phases.iter().position(holds).map_or(OptionTarget::Next, OptionTarget::Back)

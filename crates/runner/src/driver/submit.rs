@@ -22,6 +22,19 @@ pub async fn submit(runtime: &Runtime, run: &RunId, caller: Caller, kind: Comman
     Ok(submit_with(runtime, run, command, &[]).await?.run)
 }
 
+/// Like [`submit`], with the bytes of values that the command refers to. Also says whether anything was recorded.
+pub async fn submit_values(
+    runtime: &Runtime,
+    run: &RunId,
+    caller: Caller,
+    kind: CommandKind,
+    values: &[(Digest, Vec<u8>)],
+) -> Result<(Run, bool), DriveError> {
+    let command = Command { envelope: external_envelope(runtime, caller), kind };
+    let submitted = submit_with(runtime, run, command, values).await?;
+    Ok((submitted.run, submitted.recorded))
+}
+
 /// Fires a timer; `None` if another process handled it first.
 pub(super) async fn submit_timer(runtime: &Runtime, run: &RunId, timer: TimerId) -> Result<Option<Run>, DriveError> {
     let command = Command { envelope: external_envelope(runtime, Caller::driver()), kind: CommandKind::TimerDue { timer } };
@@ -66,12 +79,13 @@ pub(crate) async fn record(
     subscriptions: &Subscriptions,
     run: &RunId,
     kind: CommandKind,
+    values: &[(Digest, Vec<u8>)],
 ) -> Result<(), DriveError> {
     let clock = SystemClock;
     let envelope = Envelope { id: None, caller: Caller::driver(), at: clock.now(), seed: clock.seed(), driving: false };
     let span = spans::command(run, &kind);
     let command = Command { envelope, kind };
-    commit(store, subscriptions, &clock, run, command, &[]).instrument(span).await?;
+    commit(store, subscriptions, &clock, run, command, values).instrument(span).await?;
     Ok(())
 }
 

@@ -159,6 +159,7 @@ impl Transcript {
             | Note::Reminder { .. }
             | Note::BudgetRaised { .. }
             | Note::Pipeline(_)
+            | Note::Team(_)
             | Note::AgentChanged { .. }
             | Note::DefinitionAccepted
             | Note::Rewound(_) => {}

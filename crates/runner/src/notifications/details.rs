@@ -7,6 +7,7 @@ use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, PlannedTask,
 use lockgate_engine::run::handover::Handover;
 use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::run::state::StepStatus;
+use lockgate_engine::run::team::TeamEvent;
 use lockgate_engine::spec::workflow::OnDeadline;
 use lockgate_engine::time::Timestamp;
 
@@ -205,6 +206,8 @@ pub enum Note<'e> {
     },
     /// A review, a note or artifacts of a pipeline were recorded.
     Pipeline(&'e PipelineEvent),
+    /// Agents sent a message, voted in a conflict or captured knowledge.
+    Team(&'e TeamEvent),
     /// A person chose another agent.
     AgentChanged {
         agent: &'e str,

@@ -6,6 +6,7 @@ use lockgate_engine::id::{GateId, HoldId, OptionId, PhaseId, TaskKey};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::event::{ConditionOutcome, Entry, Event};
+use lockgate_engine::run::team::TeamEvent;
 
 /// The notification for an event. Durations and labels depend on earlier events and are added by the reporter.
 pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
@@ -108,6 +109,22 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
         Event::Reminded { hold, .. } => Kind::Note(Note::Reminder { hold }),
         Event::BudgetRaised { scope } => Kind::Note(Note::BudgetRaised { scope }),
         Event::Finalized { file } => Kind::Note(Note::Finalized { file }),
+        Event::Team(team_event) => match &**team_event {
+            TeamEvent::HandedOff { key, attempt, agent, .. } => {
+                ended(key, *attempt, StepOutcome::Stopped { reason: "another agent continues" }, agent.as_deref())
+            }
+            TeamEvent::MessagesDelivered { key, .. } | TeamEvent::KnowledgeInjected { key, .. } => {
+                Kind::Recorded { task: Some(key) }
+            }
+            TeamEvent::MessageSent(_)
+            | TeamEvent::MessageAcknowledged { .. }
+            | TeamEvent::ConflictOpened(_)
+            | TeamEvent::Voted { .. }
+            | TeamEvent::RoundStarted { .. }
+            | TeamEvent::ConflictEscalated { .. }
+            | TeamEvent::ConflictResolved { .. }
+            | TeamEvent::KnowledgeCaptured(_) => Kind::Note(Note::Team(team_event)),
+        },
         Event::Pipeline(pipeline_event) => Kind::Note(Note::Pipeline(pipeline_event)),
         Event::AgentChanged { agent } => Kind::Note(Note::AgentChanged { agent }),
         Event::DefinitionAccepted { .. } => Kind::Note(Note::DefinitionAccepted),

@@ -4,6 +4,7 @@ use super::answer_schema::{Answer, Schema};
 use super::ask_agent::{Attempt, Limits, ask, call_stub, require_agent};
 use super::command::{Prepared, ProcessSpec, failure, prepare, renderer, start};
 use super::prompt::PromptContext;
+use super::team::TeamContext;
 use super::values::{Renderer, TaskValues};
 use super::{Shared, TaskCall, auth_gate, handover, script, worktree};
 use crate::agent::{Ability, AgentError, AgentSources, SelectedAgent};
@@ -20,7 +21,7 @@ use lockgate_engine::run::agent::{AgentReport, Usage};
 use lockgate_engine::run::command::TaskOutcome;
 use lockgate_engine::run::event::{Failure, FailureKind, SessionStart};
 use lockgate_engine::run::handover::Handover;
-use lockgate_engine::spec::workflow::{AgentWork, MAX_ASKS, Phase};
+use lockgate_engine::spec::workflow::{AgentWork, DEFAULT_AGENT, MAX_ASKS, Phase};
 use lockgate_engine::stored_value::StoredValue;
 use lockgate_formats::handover::parse as parse_handover;
 use serde_json::Value;
@@ -35,6 +36,7 @@ struct Work {
     prepared: Prepared,
     renderer: Renderer,
     prompt_context: PromptContext,
+    team: Option<TeamContext>,
     chosen: Result<SelectedAgent, AgentError>,
     kind: Option<String>,
     output_path: Option<String>,
@@ -51,10 +53,12 @@ pub(super) fn task(
     work: &AgentWork,
     stop: Stop,
 ) -> BoxFuture<'static, Performed> {
-    let chosen = configured(&shared, run).select(work.agent.as_deref());
+    // A task that was handed off is done by another agent than the declared one.
+    let name = run.agent_of(call.key).filter(|name| work.agent.is_some() || *name != DEFAULT_AGENT).map(str::to_owned);
+    let chosen = configured(&shared, run).select(name.as_deref());
     let tree = worktree::wanted(run, call.key, call.task);
     let preset = chosen.as_ref().ok().and_then(|chosen| chosen.preset);
-    let work = gather(&shared, run, call, work, chosen);
+    let work = Work { kind: name, ..gather(&shared, run, call, work, chosen) };
     let mut ending = call.ending(&shared, run, stop.clone());
     let commits = call.state.exchange.as_deref().map(handover::commits).unwrap_or_default();
     async move {
@@ -112,6 +116,7 @@ fn gather(shared: &Shared, run: &Run, call: TaskCall<'_>, work: &AgentWork, chos
     Work {
         renderer,
         prompt_context,
+        team: TeamContext::new(run, call.key, call.attempt, call.task),
         kind: work.agent.clone(),
         output_path: work.output_path.clone(),
         outputs: call.task.outputs.clone(),
@@ -171,8 +176,19 @@ enum Outcome {
 impl Work {
     /// Asks the agent until its answer is valid or it has been asked the maximum number of times.
     async fn carry_out(self, shared: &Arc<Shared>, report: &mut AgentReport, stop: &Stop) -> Result<Outcome, Failure> {
-        let Self { mut prepared, renderer, prompt_context, chosen, kind, output_path, outputs, schema, max_asks, mut limits } =
-            self;
+        let Self {
+            mut prepared,
+            renderer,
+            mut prompt_context,
+            team,
+            chosen,
+            kind,
+            output_path,
+            outputs,
+            schema,
+            max_asks,
+            mut limits,
+        } = self;
         let chosen = require_agent(shared, chosen).map_err(start)?;
         report.agent = chosen.name.clone();
         report.preset = chosen.preset.map(|preset| preset.name.clone());
@@ -186,6 +202,9 @@ impl Work {
         let place_text = place.as_ref().map(|place| place.to_string_lossy().into_owned());
         if let Some(text) = &place_text {
             prepared.ours.push(("LOCKGATE_OUTPUT_PATH".to_owned(), text.clone()));
+        }
+        if let Some(team) = team {
+            prompt_context.team = team.text(shared).await.map_err(start)?;
         }
         let whole = prompt_context.text(&ready, kind.as_deref(), place_text.as_deref()).map_err(start)?;
         if let Some(path) = &output_path {

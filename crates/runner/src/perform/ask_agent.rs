@@ -189,7 +189,7 @@ async fn record_sessions(
     while let Some(session) = named.recv().await {
         let Some(Attempt { run, key, number }) = attempt else { continue };
         let command = CommandKind::SessionNamed { key: key.clone(), attempt: *number, session, dir: dir.map(str::to_owned) };
-        if let Err(error) = record(&*shared.store, &shared.subscriptions(), run, command).await {
+        if let Err(error) = record(&*shared.store, &shared.subscriptions(), run, command, &[]).await {
             (shared.on_line)(run, &key.address(), &format!("its session could not be recorded: {error}"));
         }
     }

@@ -22,6 +22,7 @@ mod script;
 mod secrets;
 mod shell;
 mod snapshots;
+mod team;
 mod think_hard;
 mod values;
 mod worktree;
@@ -265,7 +266,8 @@ fn mask_failures(mut performed: Performed, masks: &Masks) -> Performed {
         | CommandKind::SkipTask { .. }
         | CommandKind::RecordRefusal(_)
         | CommandKind::Pipeline(_)
-        | CommandKind::Rewind(_) => {}
+        | CommandKind::Rewind(_)
+        | CommandKind::Team(_) => {}
     }
     performed
 }

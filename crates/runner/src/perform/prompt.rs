@@ -26,6 +26,8 @@ pub(super) struct PromptContext {
     continuation: Option<String>,
     /// Whether the previous attempt was interrupted.
     cut_off: bool,
+    /// Messages, conflicts and knowledge for the agent.
+    pub(super) team: Option<String>,
 }
 
 impl PromptContext {
@@ -44,6 +46,7 @@ impl PromptContext {
             schema: work.output_schema.as_ref().map(|schema| serde_json::to_string_pretty(schema).unwrap_or_default()),
             continuation: state.exchange.as_deref().and_then(handover::continuation),
             cut_off: state.next_reason == AttemptReason::Interrupted,
+            team: None,
         }
     }
 
@@ -93,6 +96,9 @@ impl PromptContext {
         }
         if let Some(continuation) = &self.continuation {
             facts.push_str(&format!("{continuation}\n"));
+        }
+        if let Some(team) = &self.team {
+            facts.push_str(&format!("{team}\n"));
         }
         if !facts.is_empty() {
             text.push_str(&format!("\n\n---\n{}", facts.trim_end()));

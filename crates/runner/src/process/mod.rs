@@ -28,6 +28,8 @@ mod stop;
 mod survivors;
 pub mod task_ancestry;
 
+pub(crate) use survivors::MARK as JOB_VARIABLE;
+
 pub(crate) use job_mark::in_marked_session;
 pub(crate) use lines::Lines;
 pub use log::LogLimits;

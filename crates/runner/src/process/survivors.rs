@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The environment variable that marks the processes of a job: the path of its lock file. It identifies processes that closed
 /// the lock's descriptor, as many launchers do with descriptors they do not know.
-pub(super) const MARK: &str = "LOCKGATE_JOB";
+pub(crate) const MARK: &str = "LOCKGATE_JOB";
 
 /// How often to scan again while processes end during the scan.
 const LOOKS: u32 = 1000;

@@ -6,7 +6,7 @@ use crate::hold::{Action, Hold, HoldKind, HoldState, Scope, Topic};
 use crate::id::{IdSource, TaskKey};
 use crate::run::apply::said;
 use crate::run::command::{Actor, Channel};
-use crate::run::decide::{failed, void_others};
+use crate::run::decide::{conflict_answered, escalation_answered, failed, void_others};
 use crate::run::event::{Event, Failure, FailureKind};
 use crate::run::state::Run;
 use crate::spec::workflow::Automatic;
@@ -137,6 +137,7 @@ pub(in crate::run) fn settle(run: &Run, hold: &Hold, at: Timestamp, ids: &mut Id
             }
         },
         Action::Fail => events.extend(counts_as_failed(run, hold, feedback, at, ids)),
+        Action::Reply => events.extend(replied(run, hold, at, ids)),
     }
     events
 }
@@ -156,6 +157,13 @@ fn task_answered(run: &Run, hold: &Hold) -> Option<Event> {
     let key = keys.first()?.clone();
     let attempt = run.task_run(&key)?.attempts;
     Some(Event::TaskFinished { key, attempt, result: Some(said(hold, answer)), outputs: Vec::new(), agent: None, commit: None })
+}
+
+/// The answer to a question of the team goes back to its members.
+fn replied(run: &Run, hold: &Hold, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
+    let mut events = conflict_answered(run, hold, at, ids);
+    events.extend(escalation_answered(run, hold, at, ids));
+    events
 }
 
 /// A person decided that the subject of a question has failed.

@@ -9,9 +9,10 @@ use crate::run::decide::void_others;
 use crate::run::event::{AttemptReason, Event, Failure, FailureKind, SessionStart};
 use crate::run::phase::PhaseRun;
 use crate::run::state::{GateState, Run, TaskState};
+use crate::run::team::TeamEvent;
 use crate::spec::workflow::{OnFail, Phase, Session, Task};
 use crate::time::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The next events for the tasks of the current phase.
 pub(super) fn tasks(run: &Run, phase: &PhaseRun, declared: &Phase, at: Timestamp, ids: &mut IdSource) -> Vec<Event> {
@@ -127,6 +128,7 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
     let mut rooms = Slots::default();
     let mut events = Vec::new();
     let mut held: Vec<(TaskKey, BudgetScope, String)> = Vec::new();
+    let mut addressed = BTreeSet::new();
     let mut queue = phase.queue();
     while free > 0
         && let Some(index) = queue.next()
@@ -150,6 +152,7 @@ fn start_ready(run: &Run, phase: &PhaseRun, declared: &Phase, ids: &mut IdSource
             Verdict::Start => {
                 free -= 1;
                 events.push(start(run, phase, Some(task), index, ids));
+                events.extend(deliver(run, phase, task, index, &mut addressed));
             }
         }
     }
@@ -203,7 +206,9 @@ fn start(run: &Run, phase: &PhaseRun, declared: Option<&Task>, index: usize, ids
             // An attempt that the budget stopped continues in its session.
             Session::Fresh if task.next_reason == AttemptReason::Budget => run.session_to_resume(&key, None, false),
             Session::Fresh => None,
-            Session::Same => run.session_to_resume(&key, work.agent.as_deref(), true),
+            Session::Same => run.session_to_resume(&key, run.agent_of(&key).filter(|_| work.agent.is_some()), true),
+            // The session belongs to the agent that handed the task off.
+            Session::Resume if task.next_reason == AttemptReason::Handoff => None,
             Session::Resume => run.session_to_resume(&key, None, false),
         };
         match known {
@@ -212,6 +217,20 @@ fn start(run: &Run, phase: &PhaseRun, declared: Option<&Task>, index: usize, ids
         }
     });
     Event::TaskStarted { key, attempt: task.attempts + 1, reason: task.next_reason, session }
+}
+
+/// The messages for an agent enter the prompt of the attempt that starts; the first one, if several start together.
+fn deliver<'r>(run: &'r Run, phase: &PhaseRun, task: &Task, index: usize, addressed: &mut BTreeSet<&'r str>) -> Option<Event> {
+    if run.team.is_none() || task.agent().is_none() || fans_out(phase, task, index) {
+        return None;
+    }
+    let (key, attempt) = (phase.key(index), phase.tasks[index].attempts + 1);
+    let member = run.agent_of(&key)?;
+    if !addressed.insert(member) {
+        return None;
+    }
+    let messages = run.messages_to_deliver(member);
+    (!messages.is_empty()).then(|| TeamEvent::MessagesDelivered { key, attempt, messages }.into())
 }
 
 /// Asks once about each exhausted budget. Later tasks wait for the same answer.

@@ -32,7 +32,7 @@ impl Run {
                     | HoldKind::Checkpoint
                     | HoldKind::Authentication
                     | HoldKind::Handover => self.held(keys, &opened.hold, at)?,
-                    HoldKind::Interrupted | HoldKind::Failed | HoldKind::Gaps => {}
+                    HoldKind::Interrupted | HoldKind::Failed | HoldKind::Gaps | HoldKind::Escalation | HoldKind::Conflict => {}
                 }
             }
             Scope::Gaps { .. } => self.current_phase_mut()?.gap.hold = Some(opened.hold.clone()),
@@ -147,7 +147,8 @@ impl Run {
             }
             Some(Action::RaiseBudget(_)) => self.release_tasks(&hold.id, at)?,
             Some(Action::Continue | Action::Redo(_) | Action::Fail) => self.no_longer_asked(&hold.id),
-            Some(Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone) | None => {}
+            Some(Action::RepeatPhase(_) | Action::SkipPhases(_) | Action::Abort | Action::CountAsDone | Action::Reply) | None => {
+            }
         }
         if hold.found_issues() && matches!(hold.scope, Scope::Phase { .. }) {
             self.phase_issues = self.phase_issues.saturating_add(1);
@@ -339,7 +340,8 @@ fn decision(hold: &Hold) -> Option<Decision> {
         | Action::RaiseBudget(_)
         | Action::Redo(_)
         | Action::Fail
-        | Action::RerunRest => (None, Vec::new()),
+        | Action::RerunRest
+        | Action::Reply => (None, Vec::new()),
     };
     Some(Decision {
         hold: hold.id.clone(),

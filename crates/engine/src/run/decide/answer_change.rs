@@ -68,7 +68,8 @@ pub(in crate::run) fn change_answer(run: &Run, envelope: &Envelope, change: &Ans
         | Action::RaiseBudget(_)
         | Action::Redo(_)
         | Action::Fail
-        | Action::RerunRest => {}
+        | Action::RerunRest
+        | Action::Reply => {}
     }
     let Consequences { target, carried, .. } = consequences_of(run, decision, question, choice);
     if let Some(target) = target.map(|target| run.workflow.phases[target].id.clone()) {
@@ -100,7 +101,8 @@ fn skip_list(run: &Run, decision: &Decision, choice: &Choice) -> Vec<PhaseId> {
         | Action::RaiseBudget(_)
         | Action::Redo(_)
         | Action::Fail
-        | Action::RerunRest => {}
+        | Action::RerunRest
+        | Action::Reply => {}
     }
     listed
 }
@@ -201,7 +203,8 @@ fn reached(phase: &Phase, asked: &[TaskKey], action: &Action) -> Vec<TaskId> {
         | Action::CountAsDone
         | Action::RaiseBudget(_)
         | Action::Fail
-        | Action::RerunRest => {
+        | Action::RerunRest
+        | Action::Reply => {
             let mut again = phase.with_dependents(asked.clone());
             again.retain(|task| !asked.contains(task));
             again

@@ -4,6 +4,7 @@ mod answer;
 mod answer_change;
 mod backoff;
 mod conditions;
+mod conflicts;
 mod definition;
 mod fan_out;
 mod gaps;
@@ -12,14 +13,17 @@ mod outcomes;
 mod overrides;
 mod pipeline;
 mod rewind;
+mod team;
 mod timers;
 
 pub(in crate::run) use answer_change::change_answer;
 pub use answer_change::{Consequences, consequences};
+pub(in crate::run) use conflicts::{ask_about_open_conflict, conflict_answered};
 pub(in crate::run) use lifecycle::void_others;
 pub(in crate::run) use outcomes::failed;
 pub(in crate::run) use rewind::restored;
 pub use rewind::{RewindConsequences, VoidedAnswer, rewind_consequences};
+pub(in crate::run) use team::escalation_answered;
 
 use crate::id::IdSource;
 use crate::run::advance::{self, Step};
@@ -199,6 +203,7 @@ pub fn decide(run: &Run, command: &Command) -> Result<Vec<Event>, Refusal> {
             envelope.caller.may_decide("resume from an earlier snapshot")?;
             rewind::rewind(run, rewind, envelope)
         }
+        CommandKind::Team(team_command) => team::team_command(run, envelope, team_command),
     }
 }
 

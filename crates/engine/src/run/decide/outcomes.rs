@@ -8,6 +8,7 @@ use crate::run::agent::AgentReport;
 use crate::run::command::TaskOutcome;
 use crate::run::event::{DiffBase, Event, Failure, FailureKind, Requester};
 use crate::run::state::{AwaitedBase, GateRun, GateState, Run, TaskState};
+use crate::run::team::{Message, TeamEvent};
 use crate::spec::workflow::OnFail;
 use crate::time::Timestamp;
 
@@ -28,6 +29,10 @@ pub(super) fn task_ended(
     }
     let declared = phase.declared(&run.workflow.phases[phase.position], index);
     let key = key.clone();
+    if let Some(handoff) = handed_off(run, &key, attempt, outcome) {
+        let (to, message) = (handoff.to.clone().unwrap_or_default(), handoff.id.clone());
+        return vec![TeamEvent::HandedOff { key, attempt, to, message, agent }.into()];
+    }
     match outcome {
         TaskOutcome::Finished { result, outputs } => {
             vec![Event::TaskFinished { key, attempt, result: result.clone(), outputs: outputs.clone(), agent, commit: None }]
@@ -74,6 +79,21 @@ pub(super) fn task_ended(
             vec![stopped, advance::ask_for_login(run, &key, missing, probe.as_ref(), ids)]
         }
         TaskOutcome::Failed(failure) => failed(run, index, failure, agent, at, ids),
+    }
+}
+
+/// The handoff that an attempt asked for. However the attempt ended, another agent continues, and that costs no retry.
+fn handed_off<'a>(run: &'a Run, key: &TaskKey, attempt: u32, outcome: &TaskOutcome) -> Option<&'a Message> {
+    match outcome {
+        TaskOutcome::Failed(Failure { kind: FailureKind::Budget, .. }) => None,
+        TaskOutcome::Finished { .. } | TaskOutcome::Again { .. } | TaskOutcome::Failed(_) => run.handoff_of(key, attempt),
+        TaskOutcome::Items(_)
+        | TaskOutcome::Agents(_)
+        | TaskOutcome::QueriesAgent(_)
+        | TaskOutcome::Asks(_)
+        | TaskOutcome::Unauthenticated { .. }
+        | TaskOutcome::HandsOver(_)
+        | TaskOutcome::CommitsMissing(_) => None,
     }
 }
 

@@ -170,7 +170,8 @@ fn void_question(run: &Run, found: &Found<'_>, wanted: &Action, envelope: &Envel
         | Action::RaiseBudget(_)
         | Action::Redo(_)
         | Action::Fail
-        | Action::RerunRest => "a person marked it as done",
+        | Action::RerunRest
+        | Action::Reply => "a person marked it as done",
     };
     let mut events = vec![Event::HoldVoided { hold: hold.id.clone(), reason: reason.to_owned() }];
     let others = others_asked_about(hold, found);

@@ -71,6 +71,8 @@ pub enum AttemptReason {
     Budget,
     /// The last attempt's agent handed over at a checkpoint, and a person answered.
     Answered,
+    /// The last attempt's agent handed the task to another agent.
+    Handoff,
 }
 
 /// The session in which an agent works.

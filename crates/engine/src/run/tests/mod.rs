@@ -40,6 +40,9 @@ mod sessions;
 mod shown_diffs;
 mod snapshots;
 mod stored_history;
+mod team_conflicts;
+mod team_knowledge;
+mod team_messages;
 
 use crate::digest::Digest;
 use crate::hold::{Action, Choice, Hold};

@@ -22,8 +22,8 @@ const PROMPT_BY: [(&str, PromptBy); 3] = [("stdin", PromptBy::Stdin), ("argument
 pub(super) const MOST_ASKS: u32 = 20;
 
 /// Keys that only agent tasks have.
-pub(in crate::spec) const AGENT_KEYS: [&str; 7] =
-    ["output_path", "model", "session", "tools", "output_schema", "max_asks", "idle_timeout"];
+pub(in crate::spec) const AGENT_KEYS: [&str; 8] =
+    ["output_path", "model", "session", "tools", "output_schema", "max_asks", "idle_timeout", "knowledge"];
 
 pub(super) static AGENT: Format = Format {
     name: "agent",
@@ -237,7 +237,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    fn positive(&mut self, node: &Node<'_>, what: &str) -> Option<f64> {
+    pub(super) fn positive(&mut self, node: &Node<'_>, what: &str) -> Option<f64> {
         let mut refused = Vec::new();
         let number = scalar::to_json(node, &mut refused).as_f64().filter(|number| *number > 0.0 && *number <= 1e12);
         if number.is_none() {

@@ -25,6 +25,7 @@ mod script;
 mod secret;
 mod subagent;
 mod task;
+mod team;
 mod text;
 mod workflow;
 

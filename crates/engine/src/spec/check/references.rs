@@ -203,7 +203,8 @@ fn goes_back(phases: &[Phase], from: usize, to: usize) -> bool {
             | Action::RaiseBudget(_)
             | Action::Redo(_)
             | Action::Fail
-            | Action::RerunRest => false,
+            | Action::RerunRest
+            | Action::Reply => false,
         })
     };
     phases[from..].iter().any(back)

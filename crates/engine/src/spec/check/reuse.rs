@@ -84,6 +84,8 @@ impl Checker<'_, '_> {
             ("max_parallel", used.max_parallel.is_some()),
             ("finalization", used.finalization.is_some()),
             ("policy", used.policy != Policy::default()),
+            ("team", used.team.as_ref().is_some_and(|team| !team.members.is_empty())),
+            ("knowledge", used.team.as_ref().is_some_and(|team| !team.inject.is_empty())),
             ("budget", used.budget != Budget::default()),
             ("output_dir", used.output_dir.is_some()),
         ];
@@ -171,7 +173,8 @@ fn renamed(mut phase: Phase, id: &str, own_mode: Mode, mode: Mode, vars: &BTreeM
             | Action::RaiseBudget(_)
             | Action::Redo(_)
             | Action::Fail
-            | Action::RerunRest => {}
+            | Action::RerunRest
+            | Action::Reply => {}
         }
     }
     phase
@@ -202,7 +205,8 @@ pub(super) fn mean_used(phases: &mut [Phase], used: &BTreeMap<String, Vec<PhaseI
             | Action::RaiseBudget(_)
             | Action::Redo(_)
             | Action::Fail
-            | Action::RerunRest => {}
+            | Action::RerunRest
+            | Action::Reply => {}
         }
     }
 }

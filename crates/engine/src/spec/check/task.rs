@@ -12,6 +12,7 @@ use super::question::{
     ACTION, ACTION_ABOUT, BLOCKING_ABOUT, DEADLINE_ABOUT, DECISION, DECISION_ABOUT, DEFAULT_ABOUT, ON_DEADLINE_ABOUT,
     ON_DEADLINE_SHAPES, QUESTIONS, REMIND_ABOUT, SIGNAL_ABOUT, VERIFY, VERIFY_ABOUT, WAIT_KEYS,
 };
+use super::team::{KNOWLEDGE, KNOWLEDGE_ABOUT};
 use crate::id::TaskId;
 use crate::spec::code::ProblemCode;
 use crate::spec::syntax::{Content, Node};
@@ -88,6 +89,7 @@ pub(super) static TASK: Format = Format {
         Key::optional("secrets", Shape::Variables, "Names of the secrets that it receives, as environment variables."),
         Key::optional("dir", Shape::Filled, "The working directory, relative to the root; a template."),
         Key::optional("shell", Shape::Shell, SHELL_ABOUT),
+        Key::optional("knowledge", Shape::Map(&KNOWLEDGE), KNOWLEDGE_ABOUT),
     ],
     later: &["agents", "inputs", "skills", "type", "config", "checkpoint", "gates", "subagent", "uses"],
     rule: Some(Rule::OneGroup(&[
@@ -168,6 +170,7 @@ impl Checker<'_, '_> {
             worktree: self.worktree(fields),
             commit: self.commit(fields),
             shell,
+            inject: self.inject(fields),
             ..plain
         };
         self.only_for_commands(fields, &task);

@@ -11,6 +11,7 @@ use super::policy::{POLICY, POLICY_ABOUT, verify_last};
 use super::references::Here;
 use super::reuse::mean_used;
 use super::secret::SOURCE;
+use super::team::{KNOWLEDGE, KNOWLEDGE_ABOUT, TEAM, TEAM_ABOUT};
 use crate::id::PhaseId;
 use crate::spec::code::ProblemCode;
 use crate::spec::includes::{self, Includes};
@@ -64,6 +65,8 @@ pub(in crate::spec) static WORKFLOW: Format = Format {
         Key::optional("worktree", Shape::Boolean, "Whether each run works in its own git worktree and branch.").default("false"),
         Key::optional("shell", Shape::Shell, "The shell for all commands, unless the task, gate or phase sets one. If absent, the shell from the settings, or else `bash`, or `sh` on a machine without bash."),
         Key::optional("policy", Shape::Map(&POLICY), POLICY_ABOUT),
+        Key::optional("team", Shape::Map(&TEAM), TEAM_ABOUT),
+        Key::optional("knowledge", Shape::Map(&KNOWLEDGE), KNOWLEDGE_ABOUT),
         Key::required("phases", Shape::List(&PHASE, 1), "The phases, in order."),
         Key::optional("finalization", Shape::Map(&FINALIZATION), "A file that is rendered from the context when all phases are done."),
     ],
@@ -130,6 +133,7 @@ pub(in crate::spec) fn workflow(
     let max_parallel = fields.get("max_parallel").and_then(|node| checker.count(node, "`max_parallel`", 1..=MAX_PARALLEL));
     let (mut agents, budget, worktree) = (checker.agents(&fields), checker.budget(&fields), checker.worktree(&fields));
     let policy = checker.policy(&fields);
+    let team = checker.team(&fields);
     let (shell, mut phases) = checker.with_shell(&fields, |checker| checker.phases(&fields, execution_mode));
     if policy.collect_phase {
         let span = fields.key("policy").cloned().unwrap_or_default();
@@ -168,6 +172,7 @@ pub(in crate::spec) fn workflow(
         pipeline: None,
         plans: Vec::new(),
         shell,
+        team,
     })
 }
 

@@ -88,6 +88,9 @@ fn file_around(format: &str, lines: &[String]) -> String {
         "check" => phase(&format!("tasks: [{{ id: t, action: {{ needed: n, check: {flow} }} }}]")),
         "on_deadline" => phase(&format!("tasks: [{{ id: t, verify: {{ built: b }}, deadline: 2h, on_deadline: {flow} }}]")),
         "show_diff" => phase(&format!("checkpoint: {{ prompt: x, show_diff: {flow} }}")),
+        "team" => format!("name: x\nteam: {flow}\nphases: [{{ id: a }}]\n"),
+        "team_member" => format!("name: x\nteam: {{ members: {{ a: {flow} }} }}\nphases: [{{ id: a }}]\n"),
+        "knowledge" => format!("name: x\nknowledge: {flow}\nphases: [{{ id: a }}]\n"),
         "policy" => format!("name: x\npolicy: {flow}\nphases: [{{ id: a }}]\n"),
         "automatic" => format!("name: x\npolicy: {{ verify: {flow} }}\nphases: [{{ id: a }}]\n"),
         other => panic!("no file template for {other}"),
@@ -147,6 +150,8 @@ fn samples(key: &Key) -> (Vec<String>, Vec<String>) {
         }
         Shape::AnyOf(_) => (all(&["[a]", "[{ type: a }]", "{ always: [a] }"]), all(&["text", "[{}]"])),
         Shape::ListOf(_) => (all(&["[a]", "[{ type: a }]", "[]"]), all(&["text", "[{}]"])),
+        Shape::MapOf(_) if key.name == "members" => (all(&["{ a: { weight: 2 } }", "{}"]), all(&["[]", "text", "{ a: x }"])),
+        Shape::MapOf(_) if key.name == "domains" => (all(&["{ a: 0.5 }", "{}"]), all(&["[]", "text", "{ a: x }"])),
         Shape::MapOf(_) if key.name == "inputs" => {
             (all(&["{ a: string }", "{ a: }", "{ a: { default: x } }"]), all(&["[]", "{ a: [] }"]))
         }
@@ -187,7 +192,7 @@ fn includes(format: &Format, name: &str) -> Vec<String> {
         "decision_option" => with(&["id: a"]),
         "action" => with(&["needed: n", "check: make"]),
         "check" => with(&["run: make"]),
-        "on_deadline" | "policy" | "automatic" | "show_diff" => Vec::new(),
+        "on_deadline" | "policy" | "automatic" | "show_diff" | "team" | "team_member" | "knowledge" => Vec::new(),
         "task" if crate::spec::check::AGENT_KEYS.contains(&name) || name == "budget" => with(&["id: t", "prompt: p"]),
         "agent" if name == "preset" => Vec::new(),
         "agent" => with(&["command: x"]),

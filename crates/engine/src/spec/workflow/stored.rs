@@ -38,13 +38,15 @@ struct RareFields {
     commit: Option<Commit>,
     #[serde(default)]
     shell: Option<Shell>,
+    #[serde(default)]
+    inject: Vec<String>,
 }
 
 impl From<Task> for StoredTask {
     fn from(task: Task) -> Self {
         let Task { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, .. } = task;
-        let Task { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell, .. } = task;
-        let rare_fields = RareFields { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell };
+        let Task { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell, inject, .. } = task;
+        let rare_fields = RareFields { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell, inject };
         let rare_fields = (rare_fields != RareFields::default()).then(|| Box::new(rare_fields));
         Self { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, rare_fields }
     }
@@ -54,7 +56,7 @@ impl From<StoredTask> for Task {
     fn from(stored: StoredTask) -> Self {
         let StoredTask { id, name, needs, work, timeout, retry, on_interrupt, on_fail, outputs, env, secrets, dir, rare_fields } =
             stored;
-        let RareFields { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell } =
+        let RareFields { when, join, for_each, until, continue_on_error, budget, worktree, commit, shell, inject } =
             rare_fields.map(|rare_fields| *rare_fields).unwrap_or_default();
         Self {
             id,
@@ -78,6 +80,7 @@ impl From<StoredTask> for Task {
             worktree,
             commit,
             shell,
+            inject,
         }
     }
 }

@@ -1,0 +1,33 @@
+//! `lockgate message show`: show a message with its payload.
+
+use super::super::help::examples;
+use crate::error::CommandError;
+use crate::exit::Exit;
+use crate::print;
+use crate::run_argument::RunOption;
+use lockgate_engine::id::MessageId;
+use std::path::Path;
+
+/// Show a message as JSON
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples(&[
+    "lockgate message show MSG-1789-0badcafe",
+    "lockgate message show MSG-1789-0badcafe --run d12cbewf",
+]))]
+pub(super) struct Arguments {
+    /// Message: its id
+    #[arg(value_name = "MESSAGE")]
+    message: String,
+    #[command(flatten)]
+    run: RunOption,
+    /// Print JSON, which is the default
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
+    let project = crate::open::open_read_only(root)?;
+    let run = project.team_run(arguments.run.named()).await?;
+    print::json(&project.message(&run, &MessageId::new(arguments.message)).await?);
+    Ok(Exit::Done)
+}
