@@ -53,6 +53,7 @@ pub mod reference;
 mod run_argument;
 mod run_text;
 mod signals;
+mod snapshot_prompt;
 mod style;
 mod sys;
 mod tree;

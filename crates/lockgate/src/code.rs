@@ -184,6 +184,8 @@ lockgate_engine::codes! {
         SnapshotOfAnotherRun = "snapshot-of-another-run",
         /// The file of an issue has an error.
         InvalidIssue = "invalid-issue",
+        /// The project has changed since the snapshot, and no one has accepted that.
+        ChangesNotAccepted = "changes-not-accepted",
         /// The settings switch snapshots off.
         SnapshotsDisabled = "snapshots-disabled",
         /// The run has no message with this id.

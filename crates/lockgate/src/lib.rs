@@ -67,7 +67,7 @@
 //! | [`dry_run`], [`test_files`] | dry runs and workflow tests |
 //! | [`removal`], [`retention`] | removing finished runs, on request and after the time that the settings keep them |
 //! | [`worktrees`], [`gc`] | worktrees and garbage collection |
-//! | [`snapshots`] | files from which a run can resume or be rebuilt |
+//! | [`snapshots`], [`verdict`], [`recovery`] | files from which a run can resume or be rebuilt; whether it can; doing so |
 //! | [`backup`], [`verify`] | backups and integrity checks of the database |
 //! | [`script_worker`] | processes that evaluate scripts |
 //! | [`error`], [`code`], [`error_pages`] | errors, their codes and their documentation |
@@ -104,6 +104,7 @@ pub mod pipeline;
 pub mod plan_summaries;
 pub mod preset_answers;
 pub mod project;
+pub mod recovery;
 pub mod removal;
 pub mod resume;
 pub mod retention;
@@ -120,6 +121,7 @@ pub mod team;
 pub mod test_files;
 pub mod validate;
 pub mod verify;
+pub mod verdict;
 pub mod view;
 pub mod wait;
 pub mod why;

@@ -11,7 +11,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     ("Inspect", &["runs", "status", "why", "log", "logs", "summary", "graph", "snapshots"]),
     ("Author", &["validate", "test", "schema", "explain"]),
     ("Formats and agents", &["pipeline", "message", "conflict", "knowledge", "team"]),
-    ("Operate", &["worker", "config", "doctor", "db", "worktrees", "completions"]),
+    ("Operate", &["worker", "recover", "config", "doctor", "db", "worktrees", "completions"]),
 ];
 
 pub(crate) const EXIT_CODES: &str = "  0    complete, or done

@@ -20,6 +20,7 @@ mod log;
 mod logs;
 mod message;
 mod pipeline;
+mod recover;
 mod resume;
 mod retry;
 mod run;
@@ -73,6 +74,7 @@ enum Command {
     Run(run::Arguments),
     Worker(worker::Arguments),
     Resume(resume::Arguments),
+    Recover(recover::Arguments),
     Status(status::Arguments),
     Summary(summary::Arguments),
     Runs(runs::Arguments),
@@ -137,6 +139,7 @@ impl Command {
             Self::Run(arguments) => arguments.authority(),
             Self::Worker(arguments) => arguments.authority(),
             Self::Resume(arguments) => arguments.authority(),
+            Self::Recover(_) => recover::Arguments::authority(),
             Self::Inbox(arguments) => arguments.authority(),
             Self::Answer(arguments) => arguments.authority(),
             Self::Change(arguments) => arguments.authority(),
@@ -249,6 +252,7 @@ async fn perform(root: Option<&Path>, command: Command) -> Result<Exit, CommandE
         Command::Run(arguments) => run::run(root, arguments).await,
         Command::Worker(arguments) => worker::run(root, arguments).await,
         Command::Resume(arguments) => resume::run(root, arguments).await,
+        Command::Recover(arguments) => recover::run(root, arguments).await,
         Command::Status(arguments) => status::run(root, arguments).await,
         Command::Summary(arguments) => summary::run(root, arguments).await,
         Command::Runs(arguments) => runs::run(root, arguments).await,

@@ -10,11 +10,13 @@ use crate::pipeline::{self, PipelineResumeFlags};
 use crate::preset_arguments::PresetArguments;
 use crate::progress::Progress;
 use crate::run_argument::RunArgument;
-use crate::{drive, print};
+use crate::{drive, print, snapshot_prompt};
 use lockgate::code::Code;
 use lockgate::definition::difference;
 use lockgate::resume::{CHOOSE_AGENT, RESTART_PHASE, RETRY_FAILED, Resume, Resumed, refuse_without_agent, resumable};
+use lockgate::recovery::REWIND;
 use lockgate::start::ANSWER_IN_ADVANCE;
+use lockgate::{sanitize, select};
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::command::{Caller, Channel};
@@ -50,6 +52,15 @@ pub(super) struct Arguments {
     /// Continue with another agent: a preset such as claude, or a command that reads the prompt
     #[arg(long, value_name = "COMMAND")]
     agent: Option<String>,
+    /// Go back to a snapshot first: its id, the start of it, or `latest`
+    #[arg(long, value_name = "CP-…")]
+    from: Option<String>,
+    /// Continue although the project has changed since the snapshot, and go back without asking
+    #[arg(long, conflicts_with = "start_fresh")]
+    accept_changes: bool,
+    /// Start a new run of the same workflow instead
+    #[arg(long)]
+    start_fresh: bool,
     /// Continue in the background, and return immediately
     #[arg(long)]
     detach: bool,
@@ -61,6 +72,12 @@ pub(super) struct Arguments {
 impl Arguments {
     pub(super) fn authority(&self) -> Authority<'_> {
         let decide = |what: &'static str| Decision::about_run(what, self.run.name());
+        if self.from.is_some() {
+            return Authority::Person(decide(REWIND));
+        }
+        if self.accept_changes {
+            return Authority::Person(decide("accept changes since a snapshot"));
+        }
         if self.continue_run.restart {
             return Authority::Person(decide(RESTART_PHASE));
         }
@@ -85,8 +102,22 @@ impl Arguments {
 pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exit, CommandError> {
     let project = crate::open::open(root)?;
     let caller = project.caller(Channel::Command);
+    let may_ask = !arguments.json && !arguments.detach;
+    if arguments.start_fresh {
+        return start_fresh(root, &project, arguments.run.name(), arguments.json, arguments.detach).await;
+    }
+    if let Some(from) = &arguments.from
+        && let Some(exit) = snapshot_prompt::go_back(&project, arguments.run.name(), from, arguments.accept_changes, may_ask).await?
+    {
+        return Ok(exit);
+    }
     let found = resumable(&project, arguments.run.name()).await?;
     let run = found.row.run;
+    if arguments.from.is_none()
+        && let Some(exit) = snapshot_prompt::check(&project, &run, arguments.accept_changes, may_ask).await?
+    {
+        return Ok(exit);
+    }
     let mut resume = Resume {
         answers: arguments.presets.presets()?,
         rerun: arguments.rerun,
@@ -106,6 +137,21 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         ResumeOutcome::Here(exit) => Ok(exit),
         ResumeOutcome::Elsewhere(by) => Err(DriveError::DrivenBy { run, by }.into()),
     }
+}
+
+/// Starts the workflow of a run again, with the same inputs. The run itself stays as it is.
+async fn start_fresh(
+    root: Option<&Path>,
+    project: &Project,
+    named: &str,
+    json: bool,
+    detach: bool,
+) -> Result<Exit, CommandError> {
+    let found = select::run_or_ended(project.store(), named).await?.row.run;
+    let run = load(project.store(), &found).await?;
+    let (file, start) = project.start_again(&run).await?;
+    print::note(format_args!("run {found} stays as it is; a new run of {} starts", sanitize::line(&file.to_string_lossy())));
+    super::run::start(root, &file, start, json, detach).await
 }
 
 /// Chooses how a pipeline continues. Other runs need no choice.

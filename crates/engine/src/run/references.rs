@@ -20,7 +20,8 @@ impl Run {
         let imported = self.pipeline.as_ref().and_then(|known| Some(known.imported.as_ref()?.file.digest));
         let frozen = std::iter::once(self.definition).chain(self.files.iter().map(|file| file.digest));
         let issue = self.issue.iter().filter_map(|issue| issue.body.stored());
-        let known = frozen.chain(issue).chain(values).chain(written).chain(asked).chain(imported);
+        let team = self.team.iter().flat_map(|team| team.stored_values());
+        let known = frozen.chain(issue).chain(team).chain(values).chain(written).chain(asked).chain(imported);
         let of_phase = self.current.iter().flat_map(values_of_phase);
         known.chain(of_phase).collect::<BTreeSet<Digest>>().into_iter().collect()
     }

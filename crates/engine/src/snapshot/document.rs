@@ -7,6 +7,7 @@ use crate::id::{RunId, SnapshotId};
 use crate::run::event::OutputFile;
 use crate::run::phase::PhaseRun;
 use crate::run::state::TaskState;
+use crate::run::team::Member;
 use crate::run::{Run, Status};
 use crate::spec::workflow::{DEFAULT_AGENT, Task};
 use crate::stored_value::StoredValue;
@@ -36,6 +37,8 @@ pub struct Surroundings {
     /// The environment variables that the run still needs.
     pub environment: Vec<String>,
     pub warnings: Vec<String>,
+    /// Captured knowledge that is not among the entries of the project yet.
+    pub pending_captures: Vec<String>,
 }
 
 /// A file that git reports as changed.
@@ -85,8 +88,16 @@ pub fn content(run: &Run, due: &Due, around: &Surroundings, state: SavedState, v
         "team_state": team(run),
         "execution_graph": graph(run),
         "agent_outputs": agent_outputs(run),
-        "acp_state": { "pending_messages": [], "awaiting_response": [], "conflicts_in_progress": [] },
-        "knowledge_context": { "injected_entries": [], "captured_entries": [], "pending_captures": [] },
+        "acp_state": {
+            "pending_messages": run.pending_messages(),
+            "awaiting_response": run.messages_awaiting_response(),
+            "conflicts_in_progress": run.conflicts_in_progress(),
+        },
+        "knowledge_context": {
+            "injected_entries": run.injected_knowledge(),
+            "captured_entries": run.captured_knowledge(),
+            "pending_captures": around.pending_captures,
+        },
         "files_modified": around.files,
         "recovery_info": recovery(run, around),
         "lockgate": {
@@ -197,7 +208,17 @@ fn stored(value: &StoredValue) -> Value {
 }
 
 fn team(run: &Run) -> Value {
-    json!({ "team_id": format!("TEAM-{}", run.id), "members": [] })
+    let member = |member: &Member| {
+        json!({
+            "agent": member.agent,
+            "role": member.role,
+            "status": member.status,
+            "tasks_completed": member.completed.len(),
+            "tasks_pending": member.pending.len(),
+        })
+    };
+    let members: Vec<Value> = run.team_members().iter().map(member).collect();
+    json!({ "team_id": format!("TEAM-{}", run.id), "members": members })
 }
 
 fn graph(run: &Run) -> Value {

@@ -5,6 +5,7 @@ use crate::id::{PhaseId, TaskKey};
 use crate::run::Run;
 use crate::run::event::{Entry, Event};
 use crate::run::phase::Batches;
+use crate::run::team::TeamEvent;
 use crate::time::Timestamp;
 
 /// The signal in the history when a person pressed Ctrl+C.
@@ -158,7 +159,10 @@ fn phase_of(run: &Run) -> Option<PhaseId> {
 
 /// Whether an event takes the current phase away.
 fn leaves_phase(event: &Event) -> bool {
-    matches!(event, Event::PhaseCompleted { .. } | Event::PhaseRepeated { .. } | Event::AnswerChanged { .. })
+    matches!(
+        event,
+        Event::PhaseCompleted { .. } | Event::PhaseRepeated { .. } | Event::AnswerChanged { .. } | Event::Rewound(_)
+    )
 }
 
 /// Of several triggers at one point, the one with the lowest number counts.
@@ -182,6 +186,19 @@ fn trigger_of(run: &Run, event: &Event) -> Option<Trigger> {
         | Event::Failed { .. }
         | Event::Aborted { .. }
         | Event::Cancelled { .. } => Some(Trigger::SessionEnd),
+        Event::Team(event) => match &**event {
+            TeamEvent::ConflictOpened(_) => Some(Trigger::ConflictStart),
+            TeamEvent::ConflictResolved { .. } => Some(Trigger::ConflictResolved),
+            TeamEvent::MessageSent(_)
+            | TeamEvent::MessagesDelivered { .. }
+            | TeamEvent::MessageAcknowledged { .. }
+            | TeamEvent::HandedOff { .. }
+            | TeamEvent::Voted { .. }
+            | TeamEvent::RoundStarted { .. }
+            | TeamEvent::ConflictEscalated { .. }
+            | TeamEvent::KnowledgeCaptured(_)
+            | TeamEvent::KnowledgeInjected { .. } => None,
+        },
         Event::TaskFinished { key, .. } => run.declared(key)?.agent().map(|_| Trigger::AgentComplete),
         _ => None,
     }
@@ -205,6 +222,7 @@ fn effect_of(event: &Event) -> Effect {
         | Event::HoldSettled { .. }
         | Event::AnswerChanged { .. }
         | Event::PhaseRepeated { .. }
+        | Event::Rewound(_)
         | Event::PhaseStarted { .. }
         | Event::PhaseCompleted { .. } => Effect::Tasks,
         _ => Effect::Nothing,

@@ -170,6 +170,21 @@ impl SnapshotDir {
         text.and_then(|text| serde_saphyr::from_str(&text).ok()).unwrap_or_default()
     }
 
+    /// Has the events of a run after this one examined again.
+    pub fn reset_through(&self, run: &RunId, seq: u64) -> Result<(), SnapshotError> {
+        if !self.dir.is_dir() {
+            return Ok(());
+        }
+        let reset = || -> io::Result<()> {
+            let _lock = self.lock()?;
+            let listing = self.list().map_err(|error| io::Error::other(error.to_string()))?;
+            let mut through = listing.through;
+            through.insert(run.clone(), seq);
+            self.write_index(&listing.snapshots, through)
+        };
+        reset().map_err(SnapshotError::io(&self.dir))
+    }
+
     /// All snapshots, oldest first: those of the index whose files are there, and files that the index lacks.
     pub fn list(&self) -> Result<Listing, SnapshotError> {
         let names = self.names()?;

@@ -4,7 +4,6 @@ use super::Check;
 use lockgate_runner::agent::AgentSources;
 use lockgate_runner::config::Config;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 pub(super) fn checks(config: &Config, root: &Path) -> Vec<Check> {
     let configured = AgentSources { project: config.agents.clone(), ..AgentSources::default() };
@@ -24,14 +23,4 @@ fn check(configured: &AgentSources, name: &str, root: &Path) -> Check {
     Check::failed("agent", format!("agent {name:?}: `{program}` is not found"), fix)
 }
 
-/// Whether a shell started in the root finds the program. Shell builtins count.
-pub(super) fn can_start(program: &str, root: &Path) -> bool {
-    let found = Command::new("sh")
-        .args(["-c", "command -v -- \"$1\"", "sh", program])
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    found.is_ok_and(|status| status.success())
-}
+pub(super) use lockgate::verdict::can_start;

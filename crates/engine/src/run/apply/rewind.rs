@@ -50,6 +50,8 @@ impl Run {
         // Records that only grow stay as they are: warnings, attempts that were refused, messages between agents.
         self.warnings = now.warnings;
         self.refused_attempts = now.refused_attempts;
+        self.team = now.team;
+        self.forget_closed_questions();
         (self.version, self.next_seq, self.head) = (now.version, now.next_seq, now.head);
         (self.started_at, self.parent, self.listed) = (now.started_at, now.parent, now.listed);
         (self.detached, self.presets) = (now.detached, now.presets);
@@ -63,6 +65,16 @@ impl Run {
         self.resumed(now.driver);
         self.end = None;
         self.complete_commit()
+    }
+
+    /// A conflict whose question to a person no longer counts is put to a person again.
+    fn forget_closed_questions(&mut self) {
+        let holds = &self.holds;
+        for conflict in self.team.iter_mut().flat_map(|team| &mut team.conflicts) {
+            if conflict.resolution.is_none() {
+                conflict.hold = conflict.hold.take().filter(|hold| holds.contains_key(hold));
+            }
+        }
     }
 
     /// What was spent stays spent. A budget that was raised since is no longer raised, because that answer no longer counts.

@@ -194,7 +194,7 @@ impl TeamState {
     }
 
     /// The digests of large payloads and contents.
-    pub(super) fn stored_values(&self) -> impl Iterator<Item = Digest> + '_ {
+    pub(in crate::run) fn stored_values(&self) -> impl Iterator<Item = Digest> + '_ {
         let payloads = self.messages.iter().filter_map(|message| message.payload.stored());
         payloads.chain(self.knowledge.stored_values())
     }
