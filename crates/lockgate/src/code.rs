@@ -156,6 +156,10 @@ lockgate_engine::codes! {
         RunNotEnded = "run-not-ended",
         /// Git failed.
         GitError = "git-error",
+        /// The snapshot does not belong to the run.
+        SnapshotMismatch = "snapshot-mismatch",
+        /// There is already a run with this id.
+        RunExists = "run-exists",
         /// The run is not a pipeline.
         NotAPipeline = "not-a-pipeline",
         /// The pipeline already has a run or a state file.
