@@ -136,6 +136,8 @@ impl Exit {
             | Code::WorkWouldBeLost
             | Code::NotAPipeline
             | Code::PipelineExists
+            | Code::SnapshotMismatch
+            | Code::RunExists
             | Code::InvalidStateFile
             | Code::ReviewRejected
             | Code::NotABackup => Self::Misuse,

@@ -156,6 +156,10 @@ lockgate_engine::codes! {
         RunNotEnded = "run-not-ended",
         /// Git failed.
         GitError = "git-error",
+        /// The snapshot does not belong to the run.
+        SnapshotMismatch = "snapshot-mismatch",
+        /// There is already a run with this id.
+        RunExists = "run-exists",
         /// The run is not a pipeline.
         NotAPipeline = "not-a-pipeline",
         /// The pipeline already has a run or a state file.
@@ -180,8 +184,6 @@ lockgate_engine::codes! {
         SnapshotDamaged = "snapshot-damaged",
         /// A snapshot was changed after it was written.
         SnapshotChanged = "snapshot-changed",
-        /// The snapshot belongs to another run.
-        SnapshotOfAnotherRun = "snapshot-of-another-run",
         /// The file of an issue has an error.
         InvalidIssue = "invalid-issue",
         /// The project has changed since the snapshot, and no one has accepted that.

@@ -225,6 +225,8 @@ impl From<DriveError> for Error {
             DriveError::Refused(refusal) => refusal.into(),
             DriveError::Load(error) => error.into(),
             DriveError::Store(error) => error.into(),
+            DriveError::RunExists(ref run) => Self::new(Code::RunExists, error.to_string())
+                .help(format!("see its state with `lockgate status {run}`, and continue it with `lockgate resume {run}`")),
             DriveError::Orphans { .. } => Self::new(Code::OrphansRunning, error.to_string()),
         }
     }
@@ -308,6 +310,9 @@ impl From<Refusal> for Error {
                 Self::new(Code::ReviewRejected, message).help("choose another name for the gate of the review")
             }
             Refusal::Ended { .. } => Self::new(Code::RunEnded, message),
+            Refusal::SnapshotOfOtherRun { .. } | Refusal::SnapshotOfOtherHistory { .. } => {
+                Self::new(Code::SnapshotMismatch, message).help("choose a snapshot that was taken of this run")
+            }
             Refusal::Team(refusal) => of_team(&refusal, message),
         }
     }

@@ -270,7 +270,7 @@ impl From<SnapshotError> for Error {
             SnapshotError::NoState { .. } => {
                 (Code::SnapshotDamaged, "another tool wrote it; Lockgate can show it, but not continue from it".to_owned())
             }
-            SnapshotError::WrongRun { .. } => (Code::SnapshotOfAnotherRun, "name the run that it belongs to".to_owned()),
+            SnapshotError::WrongRun { .. } => (Code::SnapshotMismatch, "name the run that it belongs to".to_owned()),
             SnapshotError::ValueMissing { .. } => (
                 Code::StoredValueMissing,
                 "copy the directory `values` together with the snapshots, or choose another snapshot".to_owned(),

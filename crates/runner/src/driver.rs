@@ -13,6 +13,7 @@ mod error;
 mod halt;
 mod hold_timers;
 mod open_holds;
+mod restore;
 mod submit;
 
 pub use background::{ClaimedRun, Parked, detach, fork_with, start_detached, start_parked};
@@ -23,6 +24,7 @@ use envelope::{caller_envelope, external_envelope, own_command};
 pub use error::DriveError;
 pub use halt::{Halt, HaltReason};
 pub use hold_timers::{Fired, HoldTimer, fire_due, next_hold_timer};
+pub use restore::{SnapshotState, recover_with, rewind};
 use submit::carry_out;
 pub(crate) use submit::record;
 pub use submit::{accept, submit, submit_values};

@@ -407,6 +407,7 @@ impl Fleet {
                 | DriveError::Refused(_)
                 | DriveError::Load(_)
                 | DriveError::Store(_)
+                | DriveError::RunExists(_)
                 | DriveError::Orphans { .. }),
             ) => {
                 self.back_off(run, &error);

@@ -93,7 +93,7 @@ pub async fn catch_up(store: &dyn Store, state: &mut Run) -> Result<bool, LoadEr
     Ok(!commits.is_empty())
 }
 
-/// Applies a commit to a state, fetching a newly accepted definition first.
+/// Applies a commit to a state, fetching a newly accepted definition or the state of a snapshot first.
 pub async fn apply(store: &dyn Store, state: &mut Run, commit: &SealedCommit) -> Result<IndexRows, LoadError> {
     apply_observed(store, state, commit, &mut |_, _, _| {}).await
 }
@@ -113,6 +113,12 @@ pub(crate) async fn apply_observed(
         state.offer(digest, workflow);
         applied = state.apply_commit_observed(commit, observe);
     }
+    if let Err(HistoryError::StateNeeded(digest)) = applied {
+        let earlier = stored_state(store, &run, digest).await?;
+        let workflow = definition(store, &run, earlier.definition).await?;
+        state.offer_state(digest, attached(&run, earlier, workflow)?);
+        applied = state.apply_commit(commit);
+    }
     applied.map_err(|error| LoadError::History { run, error })
 }
 
@@ -125,21 +131,32 @@ pub fn check_hash(run: &RunId, commit: &SealedCommit, before: Digest) -> Result<
     Err(LoadError::History { run: run.clone(), error: error.into() })
 }
 
-/// The state that a forked run starts from.
+/// The state that a forked or recovered run starts from.
 pub(crate) async fn base(
     store: &dyn Store,
     run: &RunId,
     created: &Created,
     workflow: &Arc<Workflow>,
 ) -> Result<Option<Run>, LoadError> {
-    let Origin::Forked(forked) = &created.origin else { return Ok(None) };
-    let digest = forked.state;
+    let digest = match &created.origin {
+        Origin::New | Origin::Imported(_) => return Ok(None),
+        Origin::Forked(forked) => forked.state,
+        Origin::Recovered(from) => from.state,
+    };
+    let state = stored_state(store, run, digest).await?;
+    attached(run, state, workflow.clone()).map(Some)
+}
+
+/// Reads a state that is a stored value. It has no definition yet.
+async fn stored_state(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Run, LoadError> {
     let bytes = store.values(&[digest]).await?.pop().flatten();
     let bytes = bytes.ok_or_else(|| LoadError::StoredValueMissing { run: run.clone(), digest })?;
-    let history = |error: HistoryError| LoadError::History { run: run.clone(), error };
-    let mut state = Run::from_bytes(&bytes).map_err(history)?;
-    state.attach(workflow.clone()).map_err(history)?;
-    Ok(Some(state))
+    Run::from_bytes(&bytes).map_err(|error| LoadError::History { run: run.clone(), error })
+}
+
+fn attached(run: &RunId, mut state: Run, workflow: Arc<Workflow>) -> Result<Run, LoadError> {
+    state.attach(workflow).map_err(|error| LoadError::History { run: run.clone(), error })?;
+    Ok(state)
 }
 
 pub(crate) async fn definition(store: &dyn Store, run: &RunId, digest: Digest) -> Result<Arc<Workflow>, LoadError> {

@@ -108,14 +108,31 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     if arguments.dry_run {
         return dry_run(root, checked, json).await;
     }
+    let commits = arguments.commits;
+    start_checked(root, checked, json, arguments.detach).await.map_err(|error| match commits {
+        true => error.help_for(&[Code::GitError], "or leave out --commits"),
+        false => error,
+    })
+}
+
+/// Starts a workflow file with these options.
+pub(super) async fn start(
+    root: Option<&Path>,
+    file: &Path,
+    start: Start,
+    json: bool,
+    detach: bool,
+) -> Result<Exit, CommandError> {
+    let file = workflow_file::read(file)?;
+    start_checked(root, check(start, file, !json && !detach)?, json, detach).await
+}
+
+async fn start_checked(root: Option<&Path>, checked: Checked, json: bool, detach: bool) -> Result<Exit, CommandError> {
     let project = crate::open::open_or_create(root)?;
     let caller = project.caller(Channel::Command);
-    let ready = project.prepare(checked).await.map_err(|error| match arguments.commits {
-        true => CommandError::from(error).help_for(&[Code::GitError], "or leave out --commits"),
-        false => error.into(),
-    })?;
+    let ready = project.prepare(checked).await?;
     ready.notes.iter().for_each(print::note);
-    if arguments.detach {
+    if detach {
         let run = project.start_detached(ready, caller).await?;
         return left(&project, &run, json).await;
     }

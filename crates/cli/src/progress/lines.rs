@@ -79,7 +79,11 @@ pub(super) fn write(text: &mut String, run: &Run, notification: &Notification<'_
             let (option, by) = (sanitize::line(option.as_str()), by(notification.actor));
             line(text, format_args!("  the answer to hold {hold} is now {option:?}, by {by}"));
         }
-        Kind::HoldReopened { hold, revision, differences, by_check } => {
+        Kind::HoldReopened { hold, revision, restored: true, .. } => {
+            let hold = styled(STRONG, format_args!("{hold}@{revision}"));
+            line(text, format_args!("  {} {hold}", styled(WARNING, "this hold is open again:")));
+        }
+        Kind::HoldReopened { hold, revision, differences, by_check, restored: false } => {
             let hold = styled(STRONG, format_args!("{hold}@{revision}"));
             let why = if *by_check { "its check failed" } else { "the shown content has changed" };
             line(text, format_args!("  {} {hold}", styled(WARNING, format_args!("{why}, so the hold is reopened:"))));

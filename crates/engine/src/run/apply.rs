@@ -342,10 +342,11 @@ impl Run {
             Event::RetryRequested { key } => {
                 self.clear_failure();
                 self.clear_awaited(key)?;
+                let confirms = self.unverified;
                 self.task(key, at, |task| {
                     task.failures = 0;
                     task.hold = None;
-                    task.confirmed = true;
+                    task.confirmed |= confirms;
                     task.found_anew();
                     task.next_reason = match task.state {
                         TaskState::Failed(_) | TaskState::Tolerated(_) => AttemptReason::Retry,

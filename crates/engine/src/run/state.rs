@@ -368,7 +368,7 @@ pub struct VoidedHold {
     pub scope: Scope,
     pub reason: String,
     pub at: Timestamp,
-    /// Its last revision, so that the hold gets a higher one if it is ever opened again.
+    /// Its last revision, so that the hold gets a higher one if it is ever opened again; 0 if it was never reopened.
     #[serde(default)]
     pub revision: u32,
 }

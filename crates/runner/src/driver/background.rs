@@ -7,6 +7,7 @@ use crate::load::load_with_sizes;
 use crate::runtime::Runtime;
 use crate::spans;
 use crate::start::Prepared;
+use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::{AnswerChange, Caller, Command, CommandKind};
 use lockgate_engine::run::{Fork, ForkAs, Run, Status, create, fork};
@@ -69,19 +70,23 @@ async fn record_all(
 ) -> Result<(), DriveError> {
     let command = |driver: &Driver, kind| Command { envelope: external_envelope(&driver.runtime, caller.clone()), kind };
     let first = command(driver, take_over);
-    record_only(driver, &first).await?;
+    record_only(driver, &first, &[]).await?;
     for wish in commands(&driver.run) {
         let wish = command(driver, wish);
-        record_only(driver, &wish).await?;
+        record_only(driver, &wish, &[]).await?;
     }
     Ok(())
 }
 
 /// Records a command without starting anything that follows from it.
-async fn record_only(driver: &mut Driver, command: &Command) -> Result<(), DriveError> {
+pub(super) async fn record_only(
+    driver: &mut Driver,
+    command: &Command,
+    values: &[(Digest, Vec<u8>)],
+) -> Result<(), DriveError> {
     loop {
         let (entries, refusal) = carry_out(&mut driver.run, command);
-        if entries.is_empty() || driver.append(entries, Vec::new()).await? {
+        if entries.is_empty() || driver.append(entries, values.to_vec()).await? {
             return refusal.map_or(Ok(()), |refusal| Err(refusal.into()));
         }
     }

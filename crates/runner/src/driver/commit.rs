@@ -132,7 +132,7 @@ pub(super) async fn append_first(
         }
         Err(AppendError::Store(error)) => return Err(error.into()),
         Err(AppendError::Conflict | AppendError::Fenced | AppendError::DrivenBy(_)) => {
-            return Err(StoreError::Io(format!("run {} already exists", run.id)).into());
+            return Err(DriveError::RunExists(run.id.clone()));
         }
     };
     if notifies {

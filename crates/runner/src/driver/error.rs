@@ -31,6 +31,9 @@ pub enum DriveError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is already a run with this id.
+    #[error("run {0} already exists")]
+    RunExists(RunId),
     #[error("processes that were left running by run {run} could not be stopped: {detail}")]
     Orphans { run: RunId, detail: OrphanError },
 }

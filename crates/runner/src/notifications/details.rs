@@ -3,7 +3,7 @@
 use lockgate_engine::id::{HoldId, OptionId, PhaseId, TaskId};
 use lockgate_engine::run::agent::AgentReport;
 use lockgate_engine::run::budget::BudgetScope;
-use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, PlannedTask, RefusedAttempt};
+use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, PlannedTask, RefusedAttempt, Rewound};
 use lockgate_engine::run::handover::Handover;
 use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::run::state::StepStatus;

@@ -94,8 +94,8 @@ pub(super) fn kind<'e>(run: &'e Run, entry: &'e Entry) -> Kind<'e> {
             Kind::HoldAnswered { answer: answer(hold, option, feedback.as_deref()), revision: *revision }
         }
         Event::AnswerChanged { hold, option, feedback } => Kind::AnswerChanged(answer(hold, option, feedback.as_deref())),
-        Event::HoldReopened { hold, revision, differences, by_check, .. } => {
-            Kind::HoldReopened { hold, revision: *revision, differences, by_check: *by_check }
+        Event::HoldReopened { hold, revision, differences, by_check, restored, .. } => {
+            Kind::HoldReopened { hold, revision: *revision, differences, by_check: *by_check, restored: *restored }
         }
         Event::HoldVoided { hold, reason } => Kind::HoldVoided { hold, reason },
 

@@ -175,6 +175,8 @@ pub enum Kind<'e> {
         differences: &'e [String],
         /// Whether its check failed; otherwise a shown file has changed.
         by_check: bool,
+        /// Whether the run continues from a snapshot, and nothing has changed.
+        restored: bool,
     },
     /// A hold no longer matters.
     HoldVoided { hold: &'e HoldId, reason: &'e str },

@@ -4,11 +4,11 @@ use super::*;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Action, Choice, HoldKind, Scope};
 use lockgate_engine::id::{DriverId, GateId, RunId, TimerId};
-use lockgate_engine::id::{OptionId, TaskId};
+use lockgate_engine::id::{OptionId, SnapshotId, TaskId};
 use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::command::{Caller, Channel, Create, Credential, Envelope, TerminalRule};
 use lockgate_engine::run::event::{ConditionOutcome, Created, DiffBase, Entry, Event, FailureKind};
-use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, RefusedAttempt};
+use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, RefusedAttempt, Rewound};
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::run::state::StepStatus;
@@ -35,6 +35,7 @@ fn every_event_becomes_its_notification() {
     let (due, timer) = (Timestamp::from_millis(5000), TimerId::new("t"));
     let reason = || "because".to_owned();
     let differences = vec![reason()];
+    let rewound = Rewound { snapshot: SnapshotId::new("s"), to_seq: 7, state: Digest::of(b"s"), definition: None };
 
     let ended = |step, outcome, agent| Kind::StepEnded { step, attempt: 3, took: None, outcome, agent };
     let answer = |label: &str| Answer { hold: &hold, option: &option, label: label.into(), feedback: Some("well done") };
@@ -205,8 +206,9 @@ fn every_event_becomes_its_notification() {
                 deadline: None,
                 remind: None,
                 diff: None,
+                restored: false,
             },
-            Kind::HoldReopened { hold: &hold, revision: 4, differences: &differences, by_check: true },
+            Kind::HoldReopened { hold: &hold, revision: 4, differences: &differences, by_check: true, restored: false },
         ),
         (Event::HoldVoided { hold: hold.clone(), reason: reason() }, Kind::HoldVoided { hold: &hold, reason: "because" }),
         (
@@ -235,6 +237,7 @@ fn every_event_becomes_its_notification() {
         (Event::Pipeline(Box::new(pipeline_event.clone())), Kind::Note(Note::Pipeline(&pipeline_event))),
         (Event::AgentChanged { agent: "scribe".into() }, Kind::Note(Note::AgentChanged { agent: "scribe" })),
         (Event::DefinitionAccepted { definition: Digest::of(b"d"), files: Vec::new() }, Kind::Note(Note::DefinitionAccepted)),
+        (Event::Rewound(Box::new(rewound.clone())), Kind::Note(Note::Rewound(&rewound))),
         (
             Event::PhasesSkipListed { phases: vec![phase.clone()] },
             Kind::Note(Note::PhasesSkipListed { phases: std::slice::from_ref(&phase) }),

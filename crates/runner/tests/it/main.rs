@@ -8,6 +8,7 @@ mod no_effects;
 mod outbox;
 mod process;
 mod refused_attempts;
+mod restored_runs;
 mod script;
 mod simulation;
 mod state_file;

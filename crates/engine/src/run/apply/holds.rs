@@ -142,8 +142,8 @@ impl Run {
         match hold.chosen().map(|choice| &choice.action) {
             Some(Action::Rerun) => self.again(&hold, at)?,
             Some(Action::RerunRest) => {
-                self.unverified = false;
                 self.again(&hold, at)?;
+                self.unverified = false;
             }
             Some(Action::RaiseBudget(_)) => self.release_tasks(&hold.id, at)?,
             Some(Action::Continue | Action::Redo(_) | Action::Fail) => self.no_longer_asked(&hold.id),
@@ -271,6 +271,7 @@ impl Run {
             (false, true) => Some(AttemptReason::Auth),
             (false, false) => None,
         };
+        let confirms = self.unverified && hold.kind == HoldKind::Interrupted;
         match &hold.scope {
             Scope::Run | Scope::Phase { .. } | Scope::Gaps { .. } => Ok(()),
             Scope::Tasks(keys) => keys.iter().try_for_each(|key| {
@@ -281,7 +282,7 @@ impl Run {
                         (None, _) => {}
                     }
                     task.hold = None;
-                    task.confirmed |= hold.kind == HoldKind::Interrupted;
+                    task.confirmed |= confirms;
                     if by_agent {
                         let exchange = task.exchange_mut();
                         exchange.unchecked = hold.kind == HoldKind::Handover;

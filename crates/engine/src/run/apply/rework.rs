@@ -109,7 +109,8 @@ impl Run {
     /// Voids a hold. Tasks that waited for its answer continue, and ask again if they still have to.
     pub(super) fn voided(&mut self, hold: &HoldId, reason: &str, at: Timestamp) -> Result<(), ApplyError> {
         let hold = self.close(hold, HoldState::Void)?;
-        let (scope, reason, revision) = (hold.scope.clone(), reason.to_owned(), hold.revision);
+        let reopened = Some(hold.revision).filter(|revision| *revision > 1);
+        let (scope, reason, revision) = (hold.scope.clone(), reason.to_owned(), reopened.unwrap_or_default());
         self.voided.push(VoidedHold { hold: hold.id.clone(), scope, reason, at, revision });
         let waiting: Vec<TaskKey> = self.current.iter().flat_map(|phase| phase.asked_about(&hold.id)).collect();
         for key in waiting {

@@ -403,7 +403,7 @@ fn a_deadline_that_ends_the_run_in_the_same_commit_does_not_close_the_reopened_h
     let events = rewind(&mut harness, &earlier);
     assert!(events.iter().any(|event| matches!(event, Event::Aborted { .. })));
     let (_, _, rows) = harness.run.seal(Vec::new());
-    assert_eq!(rows.holds.iter().map(|row| row.state).collect::<Vec<_>>(), [HoldState::Open]);
+    assert!(!rows.holds.is_empty() && rows.holds.iter().all(|row| row.state == HoldState::Open), "{rows:?}");
     assert_eq!(rows.timers.len(), 1);
 }
 
