@@ -73,6 +73,8 @@ impl Exit {
             | Code::MergeConflict
             | Code::GitError
             | Code::BackupCorrupt
+            | Code::SnapshotDamaged
+            | Code::SnapshotChanged
             | Code::BlockedByReview
             | Code::StateFileError => Self::Failed,
             Code::DefinitionChanged
@@ -137,6 +139,10 @@ impl Exit {
             | Code::NotAPipeline
             | Code::PipelineExists
             | Code::SnapshotMismatch
+            | Code::SnapshotNotFound
+            | Code::SnapshotsDisabled
+            | Code::InvalidIssue
+            | Code::ChangesNotAccepted
             | Code::RunExists
             | Code::InvalidStateFile
             | Code::ReviewRejected

@@ -129,7 +129,7 @@ impl CaseFile {
         for case in cases {
             let Case { name, place, feature, flags, vars, answers, outputs, expect } = case;
             let presets = answers.into_iter().map(|(preset, _)| preset).collect();
-            let start_options = StartOptions { feature, flags, vars, presets, detached: false, agent: None };
+            let start_options = StartOptions { feature, flags, vars, presets, detached: false, agent: None, issue: None };
             let given = outputs.into_iter().map(|(address, (given, _))| (address, given)).collect();
             let input = DryRunInput { file: &file, workflow: workflow.clone(), start_options, given };
             let done = dry_run::execute(root, config, worker, halt, input).await?;

@@ -2,7 +2,6 @@
 
 use super::help::examples;
 use crate::authority::{Authority, Decision};
-use crate::diagnostics;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::open::Project;
@@ -179,7 +178,7 @@ async fn show(project: &Project, which: &Which, json: bool) -> Result<Exit, Comm
     if let Some(Value::Object(engine)) = readable.get_mut("lockgate") {
         engine.retain(|key, _| key != "state" && key != "values");
     }
-    print::data(&diagnostics::yaml(&Value::Object(readable)));
+    print::data(&lockgate_runner::snapshot::text(&readable));
     Ok(Exit::Done)
 }
 

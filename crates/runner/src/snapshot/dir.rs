@@ -295,7 +295,7 @@ impl SnapshotDir {
 impl Batch {
     /// Adds the file of a snapshot. Returns its size.
     pub(super) fn add(&mut self, id: &SnapshotId, content: &Map<String, Value>, compress: bool) -> io::Result<u64> {
-        let text = file::render(content).map_err(io::Error::other)?;
+        let text = file::text(content);
         let (ending, bytes) = match compress {
             true => (ENDINGS[1], compressed(&text)?),
             false => (ENDINGS[0], text.into_bytes()),

@@ -13,7 +13,7 @@ mod writer;
 
 pub use dir::{DirLock, Index, Listing, SnapshotDir};
 pub use error::SnapshotError;
-pub use file::{EnginePart, HistoryHead, Prerequisites, Snapshot};
+pub use file::{EnginePart, HistoryHead, Prerequisites, Snapshot, text};
 pub use git_state::GitState;
 pub use prune::{prune, retention_plan};
 pub use writer::{SnapshotOptions, WriteError, take_now};
