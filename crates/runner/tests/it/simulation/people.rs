@@ -132,11 +132,12 @@ fn any<'o>(options: &'o [Choice], random: &mut SmallRng) -> &'o Choice {
 /// The option that ends the run soonest.
 fn onward(options: &[Choice]) -> &Choice {
     let rank = |choice: &&Choice| match choice.action {
-        Action::Continue => 0,
+        Action::Continue | Action::Reply => 0,
         Action::CountAsDone => 1,
         Action::RaiseBudget(_) | Action::SkipPhases(_) => 2,
-        Action::Rerun => 3,
-        Action::RepeatPhase(_) | Action::Redo(_) | Action::Fail | Action::Abort => 4,
+        Action::RerunRest => 3,
+        Action::Rerun => 4,
+        Action::RepeatPhase(_) | Action::Redo(_) | Action::Fail | Action::Abort => 5,
     };
     options.iter().min_by_key(rank).expect("something can be answered")
 }
