@@ -63,7 +63,7 @@ async fn until_stopped(project: &Project, run: &RunId) -> Result<Exit, CommandEr
             }
             Status::Waiting => return Ok(drive::waiting(&state)),
             Status::Running if now.is_interrupted() => {
-                drive::print_stopped(&state);
+                drive::print_stopped(&state, None);
                 return Ok(Exit::Waiting);
             }
             // Another process has resumed it in the meantime.
