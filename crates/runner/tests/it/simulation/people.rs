@@ -135,7 +135,7 @@ fn onward(options: &[Choice]) -> &Choice {
         Action::Continue => 0,
         Action::CountAsDone => 1,
         Action::RaiseBudget(_) | Action::SkipPhases(_) => 2,
-        Action::Rerun => 3,
+        Action::Rerun | Action::RerunRest => 3,
         Action::RepeatPhase(_) | Action::Redo(_) | Action::Fail | Action::Abort => 4,
     };
     options.iter().min_by_key(rank).expect("something can be answered")
