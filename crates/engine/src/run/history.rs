@@ -96,7 +96,7 @@ impl Run {
             (Origin::Forked(forked), None) => return Err(HistoryError::StateNeeded(forked.state)),
             (Origin::Forked(_), Some(base)) => Self::forked(&created, workflow, base, at),
             (Origin::Recovered(from), None) => return Err(HistoryError::StateNeeded(from.state)),
-            (Origin::Recovered(from), Some(base)) => Self::recovered(&created, from, workflow, base, at),
+            (Origin::Recovered(from), Some(base)) => Self::recovered(&created, from, workflow, base, at)?,
             (Origin::New | Origin::Imported(_), _) => Self::start(&created, workflow, at),
         };
         let commit = sealed.open()?;

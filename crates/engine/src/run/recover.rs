@@ -4,6 +4,7 @@ use crate::digest::Digest;
 use crate::hold::HoldState;
 use crate::id::{DriverId, IdSource, SnapshotId};
 use crate::run::Refusal;
+use crate::run::apply::ApplyError;
 use crate::run::command::Envelope;
 use crate::run::decide::restored;
 use crate::run::event::{Created, Entry, Event, Origin, RecoveredFrom};
@@ -26,13 +27,7 @@ pub struct Recovered {
 ///
 /// Nothing is known about what happened after the snapshot. So a person is asked about each task before it starts, and an answer
 /// that had not taken effect yet is asked for again.
-pub fn recover(
-    envelope: &Envelope,
-    base: &Run,
-    snapshot: SnapshotId,
-    seq: u64,
-    driver: DriverId,
-) -> Result<Recovered, Refusal> {
+pub fn recover(envelope: &Envelope, base: &Run, snapshot: SnapshotId, seq: u64, driver: DriverId) -> Result<Recovered, Refusal> {
     envelope.caller.may_decide("recover a run")?;
     let bytes = base.to_bytes();
     let state = Digest::of(&bytes);
@@ -52,7 +47,8 @@ pub fn recover(
         agent: base.agent.clone(),
         issue: base.issue.clone(),
     };
-    let mut run = Run::recovered(&created, &from, base.workflow.clone(), base.clone(), envelope.at);
+    let run = Run::recovered(&created, &from, base.workflow.clone(), base.clone(), envelope.at);
+    let mut run = run.expect("a state fits the definition that is attached to it");
     let entry = |event| Entry {
         at: envelope.at,
         actor: Some(Box::new(envelope.caller.actor().clone())),
@@ -80,7 +76,7 @@ impl Run {
         workflow: Arc<Workflow>,
         base: Self,
         at: Timestamp,
-    ) -> Self {
+    ) -> Result<Self, ApplyError> {
         let mut run = Self {
             workflow,
             driver: created.driver.clone(),
@@ -100,12 +96,11 @@ impl Run {
         if let Some(pipeline) = &mut run.pipeline {
             pipeline.stopped(at);
         }
-        // A state that was read has a phase of its own definition, so this cannot fail; a damaged one is left as it is.
-        let _ = run.complete_commit();
+        run.complete_commit()?;
         run.restore_index();
         run.touched.referenced_values = run.referenced_values();
         run.touched.referenced_values.push(from.state);
-        run
+        Ok(run)
     }
 
     /// Writes the index rows of the state again, because the ones of its lost history are lost too.

@@ -79,11 +79,7 @@ async fn record_all(
 }
 
 /// Records a command without starting anything that follows from it.
-pub(super) async fn record_only(
-    driver: &mut Driver,
-    command: &Command,
-    values: &[(Digest, Vec<u8>)],
-) -> Result<(), DriveError> {
+pub(super) async fn record_only(driver: &mut Driver, command: &Command, values: &[(Digest, Vec<u8>)]) -> Result<(), DriveError> {
     loop {
         let (entries, refusal) = carry_out(&mut driver.run, command);
         if entries.is_empty() || driver.append(entries, values.to_vec()).await? {

@@ -93,8 +93,7 @@ async fn needed_values(
 ) -> Result<Vec<(Digest, Vec<u8>)>, DriveError> {
     let needed: BTreeSet<Digest> = state.referenced_values().into_iter().collect();
     let given: Vec<(Digest, Vec<u8>)> = values.into_iter().filter(|(digest, _)| needed.contains(digest)).collect();
-    let elsewhere: Vec<Digest> =
-        needed.into_iter().filter(|digest| !given.iter().any(|(known, _)| known == digest)).collect();
+    let elsewhere: Vec<Digest> = needed.into_iter().filter(|digest| !given.iter().any(|(known, _)| known == digest)).collect();
     let found: Vec<Option<Vec<u8>>> = store.values(&elsewhere).await.map_err(StoreError::from)?;
     match elsewhere.into_iter().zip(found).find(|(_, bytes)| bytes.is_none()) {
         Some((digest, _)) => Err(LoadError::StoredValueMissing { run: state.id.clone(), digest }.into()),

@@ -10,7 +10,9 @@ use lockgate_engine::run::command::{
 use lockgate_engine::run::effect::Effect;
 use lockgate_engine::run::event::{Created, OutputFile};
 use lockgate_engine::run::{Refusal, Run, Status};
-use lockgate_engine::spec::workflow::{Checkpoint, Deadline, OnConditionError, OnDeadline, Phase, Task, WaitSettings, Work, Workflow};
+use lockgate_engine::spec::workflow::{
+    Checkpoint, Deadline, OnConditionError, OnDeadline, Phase, Task, WaitSettings, Work, Workflow,
+};
 use lockgate_engine::stored_value::StoredValue;
 use lockgate_runner::driver::{DriveError, Driver, Halt, Paused, SnapshotState, recover_with, rewind, submit};
 use lockgate_runner::load::{LoadError, load};
@@ -174,8 +176,7 @@ async fn a_rewound_run_is_loaded_verified_and_continued() {
         assert_eq!(project.load().await, rewound);
         project.is_sound().await;
         let stored = project.runtime.store.stored_run(&project.run).await.unwrap().unwrap();
-        let open: Vec<u32> =
-            stored.holds.iter().filter(|row| row.state == HoldState::Open).map(|row| row.revision).collect();
+        let open: Vec<u32> = stored.holds.iter().filter(|row| row.state == HoldState::Open).map(|row| row.revision).collect();
         assert_eq!((open, rewound.open_holds().len()), (vec![2], 1), "the list shows what the state says");
         project.answer("continue").await;
         assert_eq!(project.resume().await, Paused::Waiting);

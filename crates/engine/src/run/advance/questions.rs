@@ -22,7 +22,9 @@ pub(in crate::run) fn ask_about_interrupted(run: &Run, keys: Vec<TaskKey>, ids: 
     let names: Vec<String> = keys.iter().map(TaskKey::address).collect();
     if keys.iter().any(|key| run.may_have_run(key)) {
         let prompt = match names.as_slice() {
-            [name] => format!("{name} may already have run, because this run was recovered from a snapshot. What should happen to it?"),
+            [name] => {
+                format!("{name} may already have run, because this run was recovered from a snapshot. What should happen to it?")
+            }
             _ => format!(
                 "{} tasks may already have run, because this run was recovered from a snapshot: {}. What should happen to them?",
                 names.len(),

@@ -36,8 +36,7 @@ impl Run {
         }
         let declared = self.workflow.phases.get(phase.position).ok_or_else(|| ApplyError("no such phase".into()))?;
         if phase.tasks.is_empty() && !declared.tasks.is_empty() {
-            let planned: Vec<PlannedTask> =
-                declared.tasks.iter().map(|task| PlannedTask::declared(task.id.clone())).collect();
+            let planned: Vec<PlannedTask> = declared.tasks.iter().map(|task| PlannedTask::declared(task.id.clone())).collect();
             self.plan(&planned)?;
         }
         Ok(())

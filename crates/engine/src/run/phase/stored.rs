@@ -44,8 +44,10 @@ struct RareFields {
 impl From<TaskRun> for StoredTaskRun {
     fn from(run: TaskRun) -> Self {
         let TaskRun { task, state, attempts, failures, next_reason, since, .. } = run;
-        let TaskRun { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, confirmed, .. } = run;
-        let rare_fields = RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, confirmed };
+        let TaskRun { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, confirmed, .. } =
+            run;
+        let rare_fields =
+            RareFields { item, hold, value, spec, parent, admitted, rounds, previous, session, agent, exchange, confirmed };
         let rare_fields = (rare_fields != RareFields::default()).then(|| Box::new(rare_fields));
         Self { task, state, attempts, failures, next_reason, since, rare_fields }
     }

@@ -12,10 +12,8 @@ use std::time::Duration;
 fn two_phases() -> Workflow {
     let again = |id: &str, needs: &[&str]| Task { on_interrupt: OnInterrupt::Rerun, ..task(id, needs) };
     let mut one = phase("one", vec![again("a", &[]), again("b", &[]), again("c", &["a", "b"])]);
-    one.checkpoint = checkpoint(vec![
-        choice("Continue", Action::Continue),
-        choice("Redo", Action::RepeatPhase(PhaseId::from("one"))),
-    ]);
+    one.checkpoint =
+        checkpoint(vec![choice("Continue", Action::Continue), choice("Redo", Action::RepeatPhase(PhaseId::from("one")))]);
     workflow(vec![one, phase("two", vec![task("d", &[])])])
 }
 
@@ -46,7 +44,10 @@ fn a_recovered_run_keeps_its_identity_and_its_work() {
     let Recovered { mut run, entries, state } = recovered_run(&lost);
     assert_eq!((&run.id, run.started_at, &run.output_dir), (&lost.run.id, lost.run.started_at, &lost.run.output_dir));
     assert_eq!((run.driver.as_str(), run.detached, run.version), ("driver-9", false, 0));
-    assert_eq!((run.holds.keys().collect::<Vec<_>>(), run.hold_states()), (lost.run.holds.keys().collect(), vec![HoldState::Open]));
+    assert_eq!(
+        (run.holds.keys().collect::<Vec<_>>(), run.hold_states()),
+        (lost.run.holds.keys().collect(), vec![HoldState::Open])
+    );
     let from = run.recovered.clone().unwrap();
     assert_eq!((from.seq, from.state, from.snapshot.clone()), (lost.entries.len() as u64, state.0, snapshot()));
     let (commit, sealed, rows) = run.seal(entries);
@@ -66,7 +67,9 @@ impl Run {
 fn the_timers_of_a_recovered_run_are_set_again() {
     let mut definition = two_phases();
     let deadline = Deadline { after: Duration::from_secs(600), then: OnDeadline::Abort };
-    definition.phases[0].tasks.push(Task { retry: Retry { attempts: 2, backoff: Duration::from_secs(60) }, ..task("flaky", &[]) });
+    definition.phases[0]
+        .tasks
+        .push(Task { retry: Retry { attempts: 2, backoff: Duration::from_secs(60) }, ..task("flaky", &[]) });
     let waits = WaitSettings { deadline: Some(deadline), remind: Some(Duration::from_secs(20)), ..WaitSettings::default() };
     let question = Checkpoint { waits, ..checkpoint(vec![choice("Yes", Action::Continue)]).unwrap() };
     definition.phases[0].tasks.push(Task::new(TaskId::from("ask"), Work::Checkpoint(Box::new(question))));
@@ -169,7 +172,11 @@ fn a_confirmed_task_is_retried_without_being_asked_about_again() {
     assert_eq!(started(&harness), ["one/a", "one/b", "one/a"]);
     harness.answer("rerun", None);
     harness.take_over();
-    assert_eq!(harness.effect_of("one/c"), Effect::Task { key: key("one", 1, "c"), attempt: 2 }, "it is interrupted like any other");
+    assert_eq!(
+        harness.effect_of("one/c"),
+        Effect::Task { key: key("one", 1, "c"), attempt: 2 },
+        "it is interrupted like any other"
+    );
 }
 
 #[test]
@@ -285,10 +292,7 @@ fn a_recovered_run_goes_back_only_to_snapshots_that_it_comes_from() {
     }
     let new = harness.entries[1..].to_vec();
     harness.run.seal(new);
-    assert!(matches!(
-        harness.tell(person(), rewind(&base, seq + 1), false),
-        Err(Refusal::SnapshotOfOtherHistory { .. })
-    ));
+    assert!(matches!(harness.tell(person(), rewind(&base, seq + 1), false), Err(Refusal::SnapshotOfOtherHistory { .. })));
     harness.tell(person(), rewind(&base, seq), false).unwrap();
     assert!(harness.run.unverified, "it stays unknown what happened after the snapshot");
     harness.take_over();

@@ -13,10 +13,8 @@ use std::time::Duration;
 
 fn three_phases() -> Workflow {
     let mut one = phase("one", vec![task("a", &[]), task("b", &["a"])]);
-    one.checkpoint = checkpoint(vec![
-        choice("Continue", Action::Continue),
-        choice("Skip", Action::SkipPhases(vec![PhaseId::from("three")])),
-    ]);
+    one.checkpoint =
+        checkpoint(vec![choice("Continue", Action::Continue), choice("Skip", Action::SkipPhases(vec![PhaseId::from("three")]))]);
     let mut two = phase("two", vec![task("c", &[])]);
     two.checkpoint = checkpoint(vec![choice("Continue", Action::Continue)]);
     workflow(vec![one, two, phase("three", vec![task("d", &[])])])
@@ -88,9 +86,10 @@ fn later_answers_no_longer_count_but_stay_in_the_list() {
     harness.answer("Skip", None);
     assert_eq!(harness.run.skip_list, [PhaseId::from("three")]);
     let found = rewind_consequences(&harness.run, &earlier.0);
-    assert_eq!(found.voided_answers.iter().map(|answer| (&answer.hold, answer.label.as_str())).collect::<Vec<_>>(), [(
-        &hold, "Skip"
-    )]);
+    assert_eq!(
+        found.voided_answers.iter().map(|answer| (&answer.hold, answer.label.as_str())).collect::<Vec<_>>(),
+        [(&hold, "Skip")]
+    );
     rewind(&mut harness, &earlier);
     assert!(harness.run.decisions[0].void && harness.run.skip_list.is_empty());
     let late = CommandKind::Answer { hold: hold.clone(), revision: Some(1), option: "Continue".into(), feedback: None };
