@@ -65,6 +65,11 @@ pub(crate) fn run_text(view: &RunView, now: Timestamp) -> String {
     for worktree in &view.worktrees {
         text += &format!("worktree {}\n", worktree.line());
     }
+    if let Some(snapshot) = &view.snapshot {
+        let can = if snapshot.can_resume { "can resume" } else { "cannot resume" };
+        let (trigger, ago) = (snapshot.trigger, human_time::ago(now, snapshot.created_at));
+        text += &format!("snapshot {} ({trigger}, {ago}, {can})\n", snapshot.id);
+    }
     for warning in &view.warnings {
         text += &format!("{} {}\n", styled(WARNING, "warning:"), hanging(warning, "         "));
     }

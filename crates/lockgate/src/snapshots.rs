@@ -250,6 +250,7 @@ impl From<SnapshotError> for Error {
         let list = lockgate(["snapshots", "list"]);
         let (code, help) = match &error {
             SnapshotError::NotFound { .. } => (Code::SnapshotNotFound, format!("list snapshots with `{list}`")),
+            SnapshotError::Ambiguous { .. } => (Code::AmbiguousName, "write more of the id".to_owned()),
             SnapshotError::Empty { .. } => (
                 Code::SnapshotNotFound,
                 format!("take one with `{}`, or check `checkpoint` in the settings", lockgate(["snapshots", "create"])),

@@ -3,7 +3,8 @@
 use crate::verify::Finding;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::hash_chain::SealedCommit;
+use lockgate_engine::run::event::{Event, Origin};
+use lockgate_engine::run::hash_chain::{Commit, SealedCommit};
 
 /// Checks the commits of one run in order, starting with the first.
 #[derive(Debug)]
@@ -40,6 +41,9 @@ impl HashChain {
                 self.next_seq = None;
             }
             Ok(opened) => {
+                if commit.version == 1 {
+                    self.next_seq = Some(first_number(&opened));
+                }
                 if self.next_seq.is_some_and(|expected| expected != opened.first_seq) {
                     find(format!("its first event has number {}, which is out of sequence", opened.first_seq));
                 }
@@ -48,5 +52,16 @@ impl HashChain {
         }
         self.version = commit.version;
         self.hash = commit.hash;
+    }
+}
+
+/// The number of the first event: 1, or the one after the last event of the snapshot from which the run was recovered.
+fn first_number(commit: &Commit) -> u64 {
+    match commit.entries.first().map(|entry| &entry.event) {
+        Some(Event::Created(created)) => match &created.origin {
+            Origin::Recovered(from) => from.seq.saturating_add(1),
+            Origin::New | Origin::Imported(_) | Origin::Forked(_) => 1,
+        },
+        Some(_) | None => 1,
     }
 }

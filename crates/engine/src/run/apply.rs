@@ -91,6 +91,7 @@ impl Run {
             unverified: false,
             recovered: None,
             team: None,
+            resume_point: None,
             offered: None,
             offered_state: None,
             touched: Touched::default(),

@@ -87,6 +87,7 @@ impl Run {
             stopping: false,
             unverified: true,
             recovered: Some(Box::new(from.clone())),
+            resume_point: Some(from.snapshot.clone()),
             offered: None,
             offered_state: None,
             touched: Touched::default(),

@@ -6,7 +6,7 @@ pub use steps::{AgentQuery, CheckpointRun, GapRun, GapState, GateRun, GateState,
 
 use crate::digest::Digest;
 use crate::hold::{ApprovedDiff, Hold, HoldKind, HoldState, PolicyKind, Scope};
-use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, TaskId, TaskKey, TimerId};
+use crate::id::{DriverId, HoldId, OptionId, PhaseId, RunId, SnapshotId, TaskId, TaskKey, TimerId};
 use crate::run::agent::Usage;
 use crate::run::budget::{BudgetScope, Spent};
 use crate::run::command::Actor;
@@ -146,6 +146,9 @@ pub struct Run {
     /// The messages, conflicts and knowledge of its agents, if there are any.
     #[serde(default)]
     pub team: Option<Box<TeamState>>,
+    /// The snapshot from which the run last continued.
+    #[serde(default)]
+    pub resume_point: Option<SnapshotId>,
     /// A definition that the next event may refer to.
     #[serde(skip)]
     pub(super) offered: Option<(Digest, Arc<Workflow>)>,

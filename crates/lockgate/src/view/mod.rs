@@ -39,6 +39,7 @@ pub use worktree::{WorktreeView, is_meant};
 use crate::error::Error;
 use crate::pipeline::PipelineView;
 use crate::project::Project;
+use crate::snapshots::SnapshotView;
 use crate::worktrees;
 use lockgate_engine::hold::Hold;
 use lockgate_engine::run::Run;
@@ -75,6 +76,9 @@ pub struct RunView {
     pub warnings: Vec<String>,
     /// Its existing git worktrees.
     pub worktrees: Vec<WorktreeView>,
+    /// Its latest snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotView>,
     /// The view of the pipeline, if the run is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineView>,
@@ -124,6 +128,7 @@ impl RunView {
             warnings.push(why.message().to_owned());
             Vec::new()
         });
+        let snapshot = latest_snapshot(run, project, &mut warnings);
         Ok(Self {
             run: run.id.to_string(),
             workflow: run.workflow.name.clone(),
@@ -143,6 +148,7 @@ impl RunView {
             holds: holds(run, project.store()).await?,
             warnings,
             worktrees,
+            snapshot,
             pipeline: PipelineView::of(run, &project.root, driven),
             detached: run.detached,
             // The driver of an ended run may still hold its claim, but has nothing left to do.
@@ -151,6 +157,20 @@ impl RunView {
             output_dir: run.output_dir.clone(),
             context: context(run, project.store()).await?,
         })
+    }
+}
+
+/// The latest snapshot of a run, which need not be one from which it can resume.
+fn latest_snapshot(run: &Run, project: &Project, warnings: &mut Vec<String>) -> Option<SnapshotView> {
+    match project.snapshots_of(run) {
+        Ok(mut listed) => {
+            warnings.extend(listed.unreadable.iter().map(|error| error.message().to_owned()));
+            listed.snapshots.pop()
+        }
+        Err(error) => {
+            warnings.push(error.message().to_owned());
+            None
+        }
     }
 }
 

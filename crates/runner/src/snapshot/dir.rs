@@ -17,6 +17,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// How many matches an error lists.
+const LISTED: usize = 10;
+
 const INDEX: &str = "index.yaml";
 const LATEST: &str = "latest";
 const LOCK: &str = ".lock";
@@ -237,10 +240,14 @@ impl SnapshotDir {
             return Snapshot::read(&path);
         }
         let names = self.names()?;
-        let mut matching = names.iter().filter(|(name, _)| name.starts_with(id));
-        match (matching.next(), matching.next()) {
-            (Some((_, path)), None) => Snapshot::read(path),
-            (None, _) | (Some(_), Some(_)) => Err(not_found()),
+        let matching: Vec<(&String, &PathBuf)> = names.iter().filter(|(name, _)| name.starts_with(id)).collect();
+        match matching.as_slice() {
+            [(_, path)] => Snapshot::read(path),
+            [] => Err(not_found()),
+            several => {
+                let ids = several.iter().take(LISTED).map(|(id, _)| (*id).clone()).collect();
+                Err(SnapshotError::Ambiguous { id: id.to_owned(), ids })
+            }
         }
     }
 

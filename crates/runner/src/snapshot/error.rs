@@ -10,6 +10,8 @@ use std::path::PathBuf;
 pub enum SnapshotError {
     #[error("there is no snapshot {id} in {}", dir.display())]
     NotFound { id: String, dir: PathBuf },
+    #[error("{id} is the start of several snapshots: {}", ids.join(", "))]
+    Ambiguous { id: String, ids: Vec<String> },
     #[error("there are no snapshots in {}", dir.display())]
     Empty { dir: PathBuf },
     /// It is a symlink, a pipe or a directory.

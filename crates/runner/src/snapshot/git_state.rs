@@ -1,6 +1,7 @@
 //! What git says about the project: branch, commit, changed files.
 
 use crate::git::{GitError, git_command, output_of};
+use crate::root::STATE_DIR;
 use lockgate_engine::snapshot::document::{ChangedFile, FileStatus};
 use std::path::Path;
 
@@ -47,7 +48,7 @@ impl GitState {
             if entry.starts_with("2 ") {
                 entries.next();
             }
-            let Some(file) = changed_file(entry) else { continue };
+            let Some(file) = changed_file(entry).filter(|file| !is_own(&file.path)) else { continue };
             if state.files.len() < MAX_FILES {
                 state.files.push(file);
             } else {
@@ -56,6 +57,11 @@ impl GitState {
         }
         state
     }
+}
+
+/// Whether a path is in a directory of Lockgate's own state.
+fn is_own(path: &str) -> bool {
+    path.split('/').any(|part| part == STATE_DIR)
 }
 
 /// One entry of `git status --porcelain=v2`.
@@ -96,7 +102,7 @@ mod tests {
             1 .D N... 100644 100644 000000 aa aa gone.txt\0\
             2 R. N... 100644 100644 100644 aa aa R100 new name.txt\0old name.txt\0\
             u UU N... 100644 100644 100644 100644 aa bb cc both.txt\0\
-            ? dir/\0";
+            ? dir/\0? sub/.lockgate/\0";
         let state = GitState::parse(printed.as_bytes());
         assert_eq!((state.branch.as_deref(), state.commit.as_deref()), (Some("main"), Some("1234")));
         let files: Vec<(&str, FileStatus, bool)> =

@@ -38,6 +38,9 @@ fn infos(run: &Run, listing: &Listing) -> Vec<SnapshotInfo> {
         if Some(&entry.checkpoint_id) == latest {
             return Some(Protection::Latest);
         }
+        if run.resume_point.as_ref() == Some(&entry.checkpoint_id) {
+            return Some(Protection::ResumePoint);
+        }
         if listing.pinned.contains(&entry.checkpoint_id) {
             return Some(Protection::Pinned);
         }

@@ -57,6 +57,7 @@ impl Run {
         (self.detached, self.presets) = (now.detached, now.presets);
         self.unverified |= now.unverified;
         self.recovered = now.recovered;
+        self.resume_point = Some(rewound.snapshot.clone());
         if let (Some(pipeline), Some(now)) = (&mut self.pipeline, now.pipeline) {
             pipeline.notes = now.notes;
             pipeline.moved |= now.moved;
