@@ -265,6 +265,7 @@ pub fn of_pipeline(pipeline_event: &PipelineEvent) -> String {
     }
 }
 
+/// Describes an event of the team.
 pub fn of_team(team_event: &TeamEvent) -> String {
     match team_event {
         TeamEvent::MessageSent(message) => {

@@ -98,7 +98,7 @@ fn a_handoff_continues_the_task_with_the_other_agent() {
 #[test]
 fn an_escalation_waits_for_a_person_and_the_answer_comes_back() {
     let ask = r#""$LOCKGATE" message send --type ESCALATE --summary 'Which region?' --option eu --option us
-hold=$("$LOCKGATE" inbox --json | sed 's/.*"hold":"\([a-z0-9]*\)".*/\1/')
+hold=$("$LOCKGATE" inbox --json | grep -o '"id": "[a-z0-9]*"' | head -n 1 | cut -d '"' -f 4)
 "$LOCKGATE" answer "$hold" eu > said 2>&1; echo "code $?" >> said"#;
     let project = project(PAIR, &[("plan", ask)]);
     ended(&project.run(&["run", "flow.yaml"]), 3);
