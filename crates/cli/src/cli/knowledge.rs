@@ -7,6 +7,7 @@ use crate::print;
 use lockgate::sanitize;
 use lockgate::team::NewKnowledge;
 use lockgate_engine::run::command::Channel;
+use lockgate_runner::knowledge::KnownEntry;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -69,7 +70,7 @@ struct List {
     json: bool,
 }
 
-/// Show an entry as JSON
+/// Show an entry
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples(&[
     "lockgate knowledge show KE-decision-0badcafe",
@@ -79,7 +80,7 @@ struct Show {
     /// Entry: its id or the start of it
     #[arg(value_name = "ENTRY")]
     entry: String,
-    /// Print JSON, which is the default
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -89,10 +90,19 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         Command::Add(arguments) => add(root, arguments).await,
         Command::List(arguments) => list(root, &arguments),
         Command::Show(arguments) => {
-            print::json(&crate::open::open_read_only(root)?.knowledge_entry(&arguments.entry)?);
+            show(&crate::open::open_read_only(root)?.knowledge_entry(&arguments.entry)?, arguments.json);
             Ok(Exit::Done)
         }
     }
+}
+
+fn show(entry: &KnownEntry, json: bool) {
+    if json {
+        return print::json(entry);
+    }
+    let content = serde_json::to_string_pretty(&entry.content).unwrap_or_default();
+    let tags = sanitize::line(&entry.tags.join(", ")).into_owned();
+    print::data(&format!("{}  {tags}\n{}\n", entry.id, sanitize::lines(&content)));
 }
 
 async fn add(root: Option<&Path>, arguments: Add) -> Result<Exit, CommandError> {

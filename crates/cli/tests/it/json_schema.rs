@@ -183,6 +183,26 @@ fn every_command_prints_its_documented_shape() {
     run(3, &["run", "default.yaml", "--json"]);
     let answered = project.events(&project.newest(), "answered")[0]["hold"].as_str().unwrap().to_owned();
     run(0, &["change", &answered, "Abort", "--yes", "--json"]);
+    project.write(
+        "team.yaml",
+        "name: t\nteam: { members: { ana: { role: lead }, bob: {} } }\nphases: [{ id: a, checkpoint: { prompt: x } }]\n",
+    );
+    run(3, &["run", "team.yaml", "together", "--json"]);
+    let id_of = |output: &Output| serde_json::from_str::<Value>(&output.stdout).unwrap()["id"].as_str().unwrap().to_owned();
+    let message = id_of(&run(0, &["message", "send", "--to", "ana", "--summary", "hello", "--run", "together", "--json"]));
+    run(0, &["message", "list", "together", "--json"]);
+    run(0, &["message", "show", &message, "--run", "together", "--json"]);
+    run(4, &["message", "ack", &message, "--run", "together", "--json"]);
+    let members = ["--with", "ana", "--with", "bob", "--run", "together", "--json"];
+    let conflict = id_of(&run(0, &[&["conflict", "open", "Which?"][..], &members].concat()));
+    run(0, &["conflict", "list", "together", "--json"]);
+    run(0, &["conflict", "show", &conflict, "--run", "together", "--json"]);
+    run(4, &["conflict", "vote", &conflict, "--choice", "one", "--run", "together", "--json"]);
+    run(0, &["knowledge", "add", "--type", "pattern", "--content", "retry later", "--tag", "api", "--json"]);
+    run(0, &["knowledge", "list", "--json"]);
+    run(0, &["knowledge", "show", "KE-pattern", "--json"]);
+    run(0, &["team", "together", "--json"]);
+    run(0, &["log", "together", "--json"]);
     // A run that a task detaches waits for a worker.
     project.write(
         "outer.yaml",

@@ -84,7 +84,8 @@ fn a_task_of_another_run_does_not_speak_for_a_task_of_this_one() {
 
 #[test]
 fn a_handoff_continues_the_task_with_the_other_agent() {
-    let hand_off = r#"[ "$LOCKGATE_ATTEMPT" != 1 ] || "$LOCKGATE" message send --type HANDOFF --to bob --summary 'this is your field'"#;
+    let hand_off =
+        r#"[ "$LOCKGATE_ATTEMPT" != 1 ] || "$LOCKGATE" message send --type HANDOFF --to bob --summary 'this is your field'"#;
     let project = project(PAIR, &[("plan", hand_off)]);
     ended(&project.run(&["run", "flow.yaml"]), 0);
     let agents = out(&project, "agents.txt");
@@ -97,16 +98,18 @@ fn a_handoff_continues_the_task_with_the_other_agent() {
 #[test]
 fn an_escalation_waits_for_a_person_and_the_answer_comes_back() {
     let ask = r#""$LOCKGATE" message send --type ESCALATE --summary 'Which region?' --option eu --option us
-hold=$("$LOCKGATE" inbox --json | sed 's/.*"hold":"\([a-z0-9]*\)".*/\1/')
+hold=$("$LOCKGATE" inbox --json | grep -o '"id": "[a-z0-9]*"' | head -n 1 | cut -d '"' -f 4)
 "$LOCKGATE" answer "$hold" eu > said 2>&1; echo "code $?" >> said"#;
     let project = project(PAIR, &[("plan", ask)]);
     ended(&project.run(&["run", "flow.yaml"]), 3);
     assert!(project.read("said").contains("code 3"), "an agent cannot answer: {}", project.read("said"));
     let hold = project.waiting_hold();
-    ended(&project.run(&["answer", &hold, "us"]), 0);
-    ended(&project.run(&["resume"]), 0);
+    ended(&project.run(&["answer", &hold, "us", "--foreground"]), 0);
     let messages = json_of(&project, &["message", "list", "--json"]);
-    assert_eq!((&messages[1]["type"], &messages[1]["to"], &messages[1]["summary"]), (&json!("RESPONSE"), &json!("ana"), &json!("us")));
+    assert_eq!(
+        (&messages[1]["type"], &messages[1]["to"], &messages[1]["summary"]),
+        (&json!("RESPONSE"), &json!("ana"), &json!("us"))
+    );
     assert_eq!(messages[1]["correlation_id"], messages[0]["id"]);
 }
 
@@ -127,13 +130,19 @@ phases:
     let project = project(
         flow,
         &[
-            ("sec", r#""$LOCKGATE" conflict open 'Keep users signed in?' --with ux --domain security > id.tmp && mv id.tmp id
+            (
+                "sec",
+                r#""$LOCKGATE" conflict open 'Keep users signed in?' --with ux --domain security > id.tmp && mv id.tmp id
 "$LOCKGATE" conflict vote "$(cat id)" --choice no --confidence 95
-while [ ! -e voted ]; do sleep 0.1; done"#),
-            ("ux", r#"while [ ! -e id ]; do sleep 0.1; done
+while [ ! -e voted ]; do sleep 0.1; done"#,
+            ),
+            (
+                "ux",
+                r#"while [ ! -e id ]; do sleep 0.1; done
 "$LOCKGATE" conflict vote "$(cat id)" --choice yes --confidence 80 --relevance 0.6
 "$LOCKGATE" conflict vote "$(cat id)" --choice yes > said 2>&1 || true
-touch voted"#),
+touch voted"#,
+            ),
         ],
     );
     ended(&project.run(&["run", "flow.yaml"]), 0);
@@ -145,7 +154,10 @@ touch voted"#),
     assert_eq!(resolution["dissent"][0]["agent"], "ux");
     assert!(project.read("said").contains("conflict-rejected"), "{}", project.read("said"));
     let members = json_of(&project, &["team", "--json"]);
-    assert_eq!((&members[0]["agent"], &members[0]["role"], &members[0]["status"]), (&json!("sec"), &json!("supervisor"), &json!("done")));
+    assert_eq!(
+        (&members[0]["agent"], &members[0]["role"], &members[0]["status"]),
+        (&json!("sec"), &json!("supervisor"), &json!("done"))
+    );
     assert_eq!(members[0]["completed"], json!(["work/sec"]));
     let outside = project.run(&["conflict", "vote", conflicts[0]["id"].as_str().unwrap(), "--choice", "yes"]);
     ended(&outside, 4);

@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::project::Project;
 use lockgate_engine::id::RunId;
 use lockgate_engine::run::command::Caller;
+use lockgate_engine::run::team::TeamRefusal;
 use lockgate_engine::run::team::{KnowledgeDraft, TeamRequest, knowledge_id};
 use lockgate_engine::run::{Refusal, Run};
-use lockgate_engine::run::team::TeamRefusal;
 use lockgate_engine::stored_value::StoredValue;
 use lockgate_runner::knowledge::{KnowledgeDir, KnownEntry};
 use lockgate_runner::load::load;
@@ -47,7 +47,9 @@ impl Project {
     /// Captures knowledge for the project. With a run, the run's history records it too.
     pub async fn add_knowledge(&self, run: Option<&RunId>, new: NewKnowledge, caller: Caller) -> Result<Captured, Error> {
         let NewKnowledge { kind, content, tags } = new;
-        let is_plain = |kind: &str| kind.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter));
+        let is_plain = |kind: &str| {
+            kind.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "-_".contains(letter))
+        };
         if kind.is_empty() || !is_plain(&kind) {
             return Err(Refusal::from(TeamRefusal::InvalidKnowledgeType(kind)).into());
         }

@@ -93,6 +93,7 @@ impl Project {
                 String::from_utf8_lossy(&found.ok_or_else(missing)?).into_owned()
             }
         };
-        serde_json::from_str(&text).map_err(|error| Error::new(Code::IntegrityError, format!("a stored value is not JSON: {error}")))
+        serde_json::from_str(&text)
+            .map_err(|error| Error::new(Code::IntegrityError, format!("a stored value is not JSON: {error}")))
     }
 }

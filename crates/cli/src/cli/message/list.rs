@@ -42,7 +42,7 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
     Ok(Exit::Done)
 }
 
-fn line(message: &MessageView) -> String {
+pub(super) fn line(message: &MessageView) -> String {
     let to = message.to.as_deref().map(|to| format!(" to {to}")).unwrap_or_default();
     let pending = if message.pending { "  pending" } else { "" };
     let text = format!("{}  {}  {}{to}: {}{pending}", message.id, message.kind, message.from, message.summary);
