@@ -60,6 +60,7 @@ mod self_approval;
 mod session_end;
 mod shells;
 mod show_diff;
+mod snapshots;
 mod storage_errors;
 mod store_selection;
 mod stored_histories;
