@@ -65,7 +65,10 @@ fn described(planned: &PlannedRewind) -> String {
         }
         text.push('\n');
     };
-    list("runs again", found.runs_again.iter().map(|address| sanitize::line(address).into_owned()).collect());
+    let mut again: Vec<&String> = found.runs_again.iter().collect();
+    let workflow = &planned.run.workflow;
+    again.sort_by_key(|address| address.split_once('/').and_then(|(phase, _)| workflow.position(phase)));
+    list("runs again", again.into_iter().map(|address| sanitize::line(address).into_owned()).collect());
     list("answers that no longer count", found.voided_answers.iter().map(|answer| answer.hold.to_string()).collect());
     list("questions that are closed", found.voided_holds.iter().map(ToString::to_string).collect());
     list("questions that are asked again", found.asked_again.iter().map(ToString::to_string).collect());
