@@ -11,12 +11,13 @@ pub struct HashChain {
     pub(crate) run: RunId,
     version: u64,
     hash: Digest,
+    /// Unknown before the first commit, and after one that cannot be read.
     next_seq: Option<u64>,
 }
 
 impl HashChain {
     pub fn new(run: RunId) -> Self {
-        Self { run, version: 0, hash: Digest::ZERO, next_seq: Some(1) }
+        Self { run, version: 0, hash: Digest::ZERO, next_seq: None }
     }
 
     /// The version of the last commit that was checked.
@@ -40,7 +41,8 @@ impl HashChain {
                 self.next_seq = None;
             }
             Ok(opened) => {
-                if self.next_seq.is_some_and(|expected| expected != opened.first_seq) {
+                let expected = if self.version == 0 { Some(opened.first_number()) } else { self.next_seq };
+                if expected.is_some_and(|expected| expected != opened.first_seq) {
                     find(format!("its first event has number {}, which is out of sequence", opened.first_seq));
                 }
                 self.next_seq = Some(opened.first_seq.saturating_add(opened.entries.len() as u64));
