@@ -3,8 +3,7 @@
 use crate::verify::Finding;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::RunId;
-use lockgate_engine::run::event::{Event, Origin};
-use lockgate_engine::run::hash_chain::{Commit, SealedCommit};
+use lockgate_engine::run::hash_chain::SealedCommit;
 
 /// Checks the commits of one run in order, starting with the first.
 #[derive(Debug)]
@@ -12,12 +11,13 @@ pub struct HashChain {
     pub(crate) run: RunId,
     version: u64,
     hash: Digest,
+    /// Unknown before the first commit, and after one that cannot be read.
     next_seq: Option<u64>,
 }
 
 impl HashChain {
     pub fn new(run: RunId) -> Self {
-        Self { run, version: 0, hash: Digest::ZERO, next_seq: Some(1) }
+        Self { run, version: 0, hash: Digest::ZERO, next_seq: None }
     }
 
     /// The version of the last commit that was checked.
@@ -41,10 +41,8 @@ impl HashChain {
                 self.next_seq = None;
             }
             Ok(opened) => {
-                if commit.version == 1 {
-                    self.next_seq = Some(first_number(&opened));
-                }
-                if self.next_seq.is_some_and(|expected| expected != opened.first_seq) {
+                let expected = if self.version == 0 { Some(opened.first_number()) } else { self.next_seq };
+                if expected.is_some_and(|expected| expected != opened.first_seq) {
                     find(format!("its first event has number {}, which is out of sequence", opened.first_seq));
                 }
                 self.next_seq = Some(opened.first_seq.saturating_add(opened.entries.len() as u64));
@@ -52,16 +50,5 @@ impl HashChain {
         }
         self.version = commit.version;
         self.hash = commit.hash;
-    }
-}
-
-/// The number of the first event: 1, or the one after the last event of the snapshot from which the run was recovered.
-fn first_number(commit: &Commit) -> u64 {
-    match commit.entries.first().map(|entry| &entry.event) {
-        Some(Event::Created(created)) => match &created.origin {
-            Origin::Recovered(from) => from.seq.saturating_add(1),
-            Origin::New | Origin::Imported(_) | Origin::Forked(_) => 1,
-        },
-        Some(_) | None => 1,
     }
 }

@@ -4,7 +4,7 @@
 use crate::digest::Digest;
 use crate::id::RunId;
 use crate::messagepack;
-use crate::run::event::Entry;
+use crate::run::event::{Entry, Event, Origin};
 use serde::{Deserialize, Serialize};
 
 /// The format version that this release writes.
@@ -45,6 +45,16 @@ impl Commit {
         rmp_serde::encode::write(&mut payload, self).expect("events always serialize");
         let hash = chain(run, version, before, &payload);
         SealedCommit { version, payload, hash }
+    }
+
+    /// The number that the first event of a history must have, if this is its first commit. A recovered run continues the numbers
+    /// of the history that was lost.
+    pub fn first_number(&self) -> u64 {
+        let Some(Event::Created(created)) = self.entries.first().map(|entry| &entry.event) else { return 1 };
+        match &created.origin {
+            Origin::Recovered(from) => from.seq.saturating_add(1),
+            Origin::New | Origin::Imported(_) | Origin::Forked(_) => 1,
+        }
     }
 }
 

@@ -110,7 +110,7 @@ fn holds_that_opened_later_are_voided_with_their_timers() {
     harness.work();
     let hold = harness.hold().clone();
     let found = rewind_consequences(&harness.run, &earlier.0);
-    assert_eq!(found.voided_holds, [hold.id.clone()]);
+    assert_eq!(found.voided_holds, std::slice::from_ref(&hold.id));
     rewind(&mut harness, &earlier);
     assert!(harness.run.holds.is_empty());
     let (_, _, rows) = harness.run.seal(Vec::new());
@@ -132,7 +132,7 @@ fn an_open_hold_is_open_again_and_no_earlier_answer_fits_it() {
     let earlier = taken(&mut harness);
     harness.answer("Continue", None);
     harness.work();
-    assert_eq!(rewind_consequences(&harness.run, &earlier.0).asked_again, [hold.id.clone()]);
+    assert_eq!(rewind_consequences(&harness.run, &earlier.0).asked_again, std::slice::from_ref(&hold.id));
     rewind(&mut harness, &earlier);
     let now = harness.hold().clone();
     assert_eq!((&now.id, now.revision, now.state), (&hold.id, 2, HoldState::Open));
