@@ -379,3 +379,109 @@ fn a_deleted_branch_or_another_one_is_noticed_before_a_run_continues() {
     assert_eq!(project.json(0, &["runs", "--json"]).as_array().unwrap().len(), 2);
     ended(&project.run(&["resume", &run, "--accept-changes"]), 3);
 }
+
+/// An agent that does what the file `TASK.sh` says.
+const AGENT: &str = r#"cat > /dev/null
+[ ! -e "$LOCKGATE_TASK.sh" ] || . "./$LOCKGATE_TASK.sh"
+echo "$LOCKGATE_TASK is done""#;
+
+const TEAM: &str = "
+name: refresh tokens
+team:
+  members:
+    architect: { role: supervisor, domains: { security: 0.5 } }
+    developer: { role: implementer, weight: 0.8 }
+agents: { architect: ./agent.sh, developer: ./agent.sh }
+phases:
+  - id: enrich
+    tasks:
+      - { id: spec, agent: architect, prompt: Write the spec., output_path: spec.md }
+      - { id: estimate, agent: developer, prompt: Estimate it. }
+  - id: implementing
+    tasks:
+      - { id: code, agent: developer, prompt: Write the code., knowledge: { inject: [tokens] } }
+      - { id: review, needs: [code], run: 'echo review >> ran; [ -e go ] || sleep 60' }
+";
+
+/// Fills every part of the structure from a real run, kills it, and resumes it.
+#[test]
+fn every_part_of_a_snapshot_is_filled_from_a_real_run_that_then_resumes() {
+    let project = Project::with(TEAM);
+    project.init_git();
+    project.write("tokens.py", "old\n");
+    project.git(&["add", "tokens.py"]);
+    project.git(&["commit", "-q", "-m", "first"]);
+    project.git(&["checkout", "-q", "-b", "feature/issue-42"]);
+    project.write("tokens.py", "new\n");
+    project.git(&["add", "tokens.py"]);
+    project.script("agent.sh", AGENT);
+    project.write("42.md", "---\nnumber: 42\ntitle: Refresh tokens\nlabels: [state:enrich, type:feature]\nassignees: [ada]\n---\nRotate them.\n");
+    let settings = project.read(".lockgate/config.yaml");
+    let location = "checkpoint: { storage: { location: '.claude/crunch/{issue}/checkpoints' } }";
+    project.write(".lockgate/config.yaml", format!("{settings}\n{location}\n"));
+    project.write(
+        "spec.sh",
+        r#""$LOCKGATE" conflict open 'Rotate on each use?' --with developer --domain security > id.tmp && mv id.tmp id
+"$LOCKGATE" conflict vote "$(cat id)" --choice yes --confidence 95 > /dev/null
+"$LOCKGATE" knowledge add --type decision --tag tokens --content '{"title": "Rotate refresh tokens"}' > /dev/null
+while [ ! -e voted ]; do sleep 0.05; done
+"$LOCKGATE" message send --to developer --type REQUEST --summary 'Use one-time tokens' > /dev/null
+"#,
+    );
+    project.write(
+        "estimate.sh",
+        "while [ ! -e id ]; do sleep 0.05; done\n\"$LOCKGATE\" conflict vote \"$(cat id)\" --choice no --confidence 80 --relevance 0.6\ntouch voted\n",
+    );
+    let without = project.run(&["run", "flow.yaml"]);
+    assert!(without.code == Some(4) && without.stderr.contains("{issue}"), "a location without its issue: {without:?}");
+    let mut child = project.start(&["run", "flow.yaml", "--issue", "42.md"]);
+    until("the second phase works", || project.path("ran").exists());
+    until("its snapshot is written", || triggers(&project).contains(&"implementing batch_complete".to_owned()));
+    child.kill().unwrap();
+    finish(child);
+
+    let found: Vec<String> = triggers(&project);
+    for wanted in ["enrich conflict_start", "enrich conflict_resolved", "enrich phase_transition"] {
+        assert!(found.contains(&wanted.to_owned()), "{wanted}: {found:?}");
+    }
+    let in_conflict = shown(&project, &id(&project, "enrich", "conflict_start"));
+    assert_eq!(in_conflict["acp_state"]["conflicts_in_progress"].as_array().unwrap().len(), 1);
+    let between = shown(&project, &id(&project, "enrich", "phase_transition"));
+    let awaiting = between["acp_state"]["awaiting_response"].as_array().unwrap();
+    let pending = between["acp_state"]["pending_messages"].as_array().unwrap();
+    assert!(awaiting.len() == 1 && pending.contains(&awaiting[0]), "{between:#}");
+    assert_eq!(between["acp_state"]["conflicts_in_progress"], json!([]));
+    let last = shown(&project, &id(&project, "implementing", "batch_complete"));
+    let kept = project.path(&format!(".claude/crunch/42/checkpoints/{}.yaml", last["checkpoint_id"].as_str().unwrap()));
+    assert!(kept.is_file(), "it is at the configured location");
+    assert_eq!((&last["version"], &last["issue_number"]), (&json!("1.0"), &json!(42)));
+    let state = &last["workflow_state"];
+    assert_eq!((&state["current_phase"], &state["phase_attempt"]), (&json!("implementing"), &json!(1)));
+    assert_eq!(state["current_state_label"], "state:implementing");
+    let issue = &last["issue_snapshot"];
+    assert_eq!((&issue["title"], &issue["body"]), (&json!("Refresh tokens"), &json!("Rotate them.")));
+    assert_eq!((&issue["assignees"], &issue["branch"]), (&json!(["ada"]), &json!("feature/issue-42")));
+    let members = &last["team_state"]["members"];
+    assert_eq!((&members[0]["agent"], &members[0]["role"], &members[0]["tasks_completed"]), (&json!("architect"), &json!("supervisor"), &json!(1)));
+    let graph = &last["execution_graph"];
+    assert_eq!((&graph["completed_batches"], &graph["current_batch"]), (&json!([1]), &json!(2)));
+    assert_eq!(graph["node_states"]["code"]["status"], "done");
+    let output = &last["agent_outputs"]["architect"]["spec"];
+    assert!(output["output_location"].as_str().unwrap().ends_with("spec.md"), "{output}");
+    assert_eq!(output["output_summary"], "spec is done");
+    let knowledge = &last["knowledge_context"];
+    assert_eq!(knowledge["captured_entries"], knowledge["injected_entries"], "{knowledge}");
+    assert_eq!(knowledge["captured_entries"].as_array().unwrap().len(), 1);
+    let files = last["files_modified"].as_array().unwrap();
+    assert!(files.contains(&json!({ "path": "tokens.py", "status": "modified", "staged": true })), "{files:?}");
+    assert_eq!(last["recovery_info"]["resume_from"], "batch_2_task_1");
+    assert!(last["session_id"].is_string() && last["recovery_info"]["can_resume"] == true);
+
+    project.write("go", "");
+    ended(&project.run(&["resume", "--rerun"]), 0);
+    assert_eq!(project.read("ran"), "review\nreview\n", "only the interrupted task ran again");
+}
+
+fn shown(project: &Project, id: &str) -> Value {
+    project.json(0, &["snapshots", "show", id, "--run", "@", "--json"])
+}
