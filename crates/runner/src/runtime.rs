@@ -5,6 +5,8 @@ use crate::config::ConfigError;
 use crate::outbox::Courier;
 use crate::projection::StateFile;
 use crate::snapshot::SnapshotOptions;
+use crate::secret::Masks;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::run::Run;
@@ -45,6 +47,11 @@ pub trait Perform: Send + Sync {
     /// Where and which snapshots of a run are written; none by default.
     fn snapshots(&self, _run: &Run) -> Result<Option<SnapshotOptions>, ConfigError> {
         Ok(None)
+    }
+
+    /// Masks for the secrets of a run that this process can know; none by default.
+    fn masks(&self, _run: &Run) -> BoxFuture<'static, Arc<Masks>> {
+        futures::future::ready(Arc::default()).boxed()
     }
 
     /// Delivers the notices of commits; none by default.

@@ -6,7 +6,7 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `w1_sequential_tasks.rs` to `w5_short_run.rs` | the workloads; a new one implements [`Workload`] and is added to [`workloads`] |
+//! | `w1_sequential_tasks.rs` to `w6_snapshots.rs` | the workloads; a new one implements [`Workload`] and is added to [`workloads`] |
 //! | `postgres.rs` | W1 and W2 on a temporary PostgreSQL server |
 //! | `concurrent_runs.rs` | many runs in one process |
 //! | `baseline.rs` | the raw and baseline programs, each in its own process |
@@ -31,6 +31,7 @@ mod w2_concurrent_runs;
 mod w3_waiting_runs;
 mod w4_recovery;
 mod w5_short_run;
+mod w6_snapshots;
 
 use crate::cargo;
 use std::path::{Path, PathBuf};
@@ -79,13 +80,14 @@ fn workloads() -> Vec<Box<dyn Workload>> {
         Box::<w3_waiting_runs::Waiting>::default(),
         Box::<w4_recovery::Recovery>::default(),
         Box::<w5_short_run::StartToEnd>::default(),
+        Box::<w6_snapshots::Snapshots>::default(),
         #[cfg(feature = "bench")]
         Box::<postgres::OnPostgres>::default(),
     ]
 }
 
 /// The names of the workloads, also in a build that cannot measure.
-const NAMES: &[&str] = &["w1", "w2", "w3", "w4", "w5", "pg"];
+const NAMES: &[&str] = &["w1", "w2", "w3", "w4", "w5", "w6", "pg"];
 
 /// Runs the command.
 pub(crate) fn command(arguments: &[String]) -> Result<bool, String> {

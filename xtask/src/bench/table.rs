@@ -26,6 +26,8 @@ pub(crate) enum Target {
     Raws(f64),
     /// At most this many times the baseline.
     Baselines(f64),
+    /// At least this fraction of the baseline.
+    OfBaseline(f64),
     /// At most this much.
     AtMost(f64),
     /// No target; the value is only shown.
@@ -77,6 +79,7 @@ impl Row {
             Target::OfRaw(share) => (format!("≥ {share} raw"), ratio(raw).map(|ratio| ratio >= share)),
             Target::Raws(times) => (format!("≤ {times} raw"), ratio(raw).map(|ratio| ratio <= times)),
             Target::Baselines(times) => (format!("≤ {times} baselines"), ratio(baseline).map(|ratio| ratio <= times)),
+            Target::OfBaseline(share) => (format!("≥ {share} baselines"), ratio(baseline).map(|ratio| ratio >= share)),
             Target::AtMost(limit) => (format!("≤ {}", self.unit.show(Some(limit))), ours.map(|ours| ours <= limit)),
             Target::None => (String::new(), None),
         };

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::project::Project;
 use lockgate_engine::id::{ConflictId, RunId};
 use lockgate_engine::run::command::Caller;
-use lockgate_engine::run::team::{TeamRefusal, TeamRequest, VoteDraft};
+use lockgate_engine::run::team::{Compromise, TeamRefusal, TeamRequest, VoteDraft};
 use lockgate_engine::run::{Refusal, Run};
 use lockgate_runner::load::load;
 
@@ -25,6 +25,7 @@ impl Project {
     /// Opens a conflict between members of a run's team.
     pub async fn open_conflict(&self, run: &RunId, new: NewConflict, caller: Caller) -> Result<ConflictView, Error> {
         let NewConflict { topic, participants, domain } = new;
+        let topic = self.team_masks(run).await?.mask_text(&topic).into_owned();
         let (run, _) = self.request(run, TeamRequest::OpenConflict { topic, participants, domain }, &[], caller).await?;
         let opened = run.team.iter().flat_map(|team| &team.conflicts).next_back();
         let opened = opened.ok_or_else(|| Error::new(Code::InternalError, "the conflict was not recorded"))?;
@@ -33,6 +34,19 @@ impl Project {
 
     /// Votes in a conflict. The last vote of a round settles the conflict, starts another round, or asks a person.
     pub async fn vote(&self, run: &RunId, id: &ConflictId, vote: VoteDraft, caller: Caller) -> Result<ConflictView, Error> {
+        let masks = self.team_masks(run).await?;
+        let mask = |text: &String| masks.mask_text(text).into_owned();
+        let vote = VoteDraft {
+            choice: mask(&vote.choice),
+            rationale: mask(&vote.rationale),
+            evidence: vote.evidence.iter().map(mask).collect(),
+            compromise: Compromise {
+                conditions: vote.compromise.conditions.iter().map(mask).collect(),
+                ..vote.compromise
+            },
+            veto_reason: vote.veto_reason.as_ref().map(mask),
+            ..vote
+        };
         let request = TeamRequest::Vote { conflict: id.clone(), vote };
         let (state, _) = self.request(run, request, &[], caller).await?;
         view(&state, id)

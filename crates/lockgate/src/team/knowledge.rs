@@ -53,6 +53,13 @@ impl Project {
         if kind.is_empty() || !is_plain(&kind) {
             return Err(Refusal::from(TeamRefusal::InvalidKnowledgeType(kind)).into());
         }
+        let (content, tags) = match run {
+            Some(run) => {
+                let masks = self.team_masks(run).await?;
+                (masks.mask_value(content), tags.iter().map(|tag| masks.mask_text(tag).into_owned()).collect())
+            }
+            None => (content, tags),
+        };
         let id = knowledge_id(&kind, &content);
         let (by, at) = (caller.actor().name.clone(), self.now());
         let mut entry = KnownEntry { id, kind, content, tags, by, run: run.cloned(), at };

@@ -38,6 +38,13 @@ impl Project {
         if summary.is_empty() {
             return Err(Error::new(Code::InvalidUsage, "the summary is empty").help("say in one line what the message is about"));
         }
+        let masks = self.team_masks(run).await?;
+        let summary = masks.mask_text(&summary).into_owned();
+        let new = NewMessage {
+            payload: masks.mask_value(new.payload),
+            options: new.options.iter().map(|option| masks.mask_text(option).into_owned()).collect(),
+            ..new
+        };
         let (payload, stored) = StoredValue::keep(&new.payload);
         let values: Vec<_> = stored.into_iter().collect();
         let draft = MessageDraft {

@@ -23,6 +23,8 @@ use lockgate_engine::run::team::{Member, TeamCommand, TeamRequest};
 use lockgate_runner::driver::submit_values;
 use lockgate_runner::identity;
 use lockgate_runner::load::load;
+use lockgate_runner::secret::Masks;
+use std::sync::Arc;
 
 impl Project {
     /// The run that a command about a team means: the named one, or the run of the task that this process belongs to, or the
@@ -37,6 +39,11 @@ impl Project {
     /// The members of a run's team, with their roles and tasks.
     pub async fn team(&self, run: &RunId) -> Result<Vec<Member>, Error> {
         Ok(load(self.store(), run).await?.team_members())
+    }
+
+    /// Masks for the secrets in the environment, which a task may have put into what it says.
+    async fn team_masks(&self, run: &RunId) -> Result<Arc<Masks>, Error> {
+        Ok(self.runtime.perform.masks(&load(self.store(), run).await?).await)
     }
 
     /// Sends a request of a team, and says whether it changed anything.

@@ -186,6 +186,10 @@ impl Perform for Performer {
         snapshots::options(&self.shared, run)
     }
 
+    fn masks(&self, run: &Run) -> BoxFuture<'static, Arc<Masks>> {
+        notice_secrets::known_masks(&self.shared, run)
+    }
+
     fn courier(&self) -> Option<&Arc<Courier>> {
         self.courier.as_ref()
     }

@@ -383,23 +383,8 @@ pub(super) fn mask_json(json: &str, masks: &Masks) -> String {
     if !masks.contains(json.as_bytes()) {
         return json.to_owned();
     }
-    fn masked(value: Value, masks: &Masks) -> Value {
-        match value {
-            Value::Null | Value::Bool(_) => value,
-            Value::Number(number) => {
-                let text = number.to_string();
-                if masks.contains(text.as_bytes()) { json!(masks.mask_text(&text)) } else { Value::Number(number) }
-            }
-            Value::String(text) => json!(masks.mask_text(&text)),
-            Value::Array(values) => values.into_iter().map(|value| masked(value, masks)).collect(),
-            Value::Object(values) => {
-                let values = values.into_iter();
-                values.map(|(key, value)| (masks.mask_text(&key).into_owned(), masked(value, masks))).collect()
-            }
-        }
-    }
     let value = serde_json::from_str(json).unwrap_or_else(|_| json!(masks.mask_text(json)));
-    masked(value, masks).to_string()
+    masks.mask_value(value).to_string()
 }
 
 pub(super) type Collected = (Vec<OutputFile>, Vec<(Digest, Vec<u8>)>);

@@ -4,6 +4,7 @@ use super::Secret;
 use super::encodings::encodings;
 use super::escapes::{EscapeStyle, Unescaped};
 use aho_corasick::{AhoCorasick, Input, MatchKind};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -67,6 +68,23 @@ impl Masks {
 
     fn finder(&self) -> Arc<Finder> {
         self.found.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Masks the strings, keys and numbers in a JSON value.
+    pub fn mask_value(&self, value: Value) -> Value {
+        match value {
+            Value::Null | Value::Bool(_) => value,
+            Value::Number(number) => {
+                let text = number.to_string();
+                if self.contains(text.as_bytes()) { json!(self.mask_text(&text)) } else { Value::Number(number) }
+            }
+            Value::String(text) => json!(self.mask_text(&text)),
+            Value::Array(values) => values.into_iter().map(|value| self.mask_value(value)).collect(),
+            Value::Object(values) => {
+                let values = values.into_iter();
+                values.map(|(key, value)| (self.mask_text(&key).into_owned(), self.mask_value(value))).collect()
+            }
+        }
     }
 
     pub fn mask_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
