@@ -7,6 +7,7 @@ pub(crate) use lines::answered;
 use crate::live::Live;
 use crate::{notify, pipeline, print};
 use lockgate::sanitize;
+use lockgate_engine::plural::counted;
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Entry;
 use lockgate_runner::config::Notify;
@@ -43,6 +44,16 @@ impl Listener for Progress {
             "{}; the run is not affected, and the next command that reads it writes the file",
             sanitize::line(why)
         ));
+    }
+
+    fn snapshots_failed(&mut self, why: &str) {
+        let why = sanitize::line(why);
+        print::warn(format_args!("snapshots could not be written: {why}; the run is not affected, and resuming it writes them"));
+    }
+
+    fn snapshots_removed(&mut self, count: usize) {
+        let what = counted(count as u64, "older snapshot");
+        print::note(format_args!("removed {what}, because all together exceed `checkpoint.storage.max_size_mb`"));
     }
 
     fn moved_aside(&mut self, path: &Path) {

@@ -10,7 +10,7 @@ use lockgate::recovery::PlannedRewind;
 use lockgate::sanitize;
 use lockgate::verdict::{Action, Reason, Verdict};
 use lockgate::view::resume_command;
-use lockgate_engine::id::RunId;
+use lockgate_engine::id::{RunId, SnapshotId};
 use lockgate_engine::plural::counted;
 use lockgate_engine::run::command::Channel;
 use lockgate_runner::load::load;
@@ -28,7 +28,7 @@ pub(crate) async fn go_back(
 ) -> Result<Option<Exit>, CommandError> {
     let planned = project.plan_rewind(named, from).await?;
     let (run, id) = (planned.run.id.clone(), planned.snapshot.id.clone());
-    if let Some(exit) = settle(&run, &planned.verdict, accepted, may_ask).await? {
+    if let Some(exit) = settle(&run, &planned.verdict, Some(&id), accepted, may_ask).await? {
         return Ok(Some(exit));
     }
     if planned.is_current() {
@@ -46,7 +46,8 @@ pub(crate) async fn go_back(
             return Ok(Some(exit));
         }
     }
-    project.rewind(planned, project.caller(Channel::Prompt)).await?;
+    let channel = if accepted { Channel::Command } else { Channel::Prompt };
+    project.rewind(planned, project.caller(channel)).await?;
     print::say(format_args!("run {run} is back at {id}"));
     Ok(None)
 }
@@ -77,21 +78,22 @@ fn described(planned: &PlannedRewind) -> String {
 }
 
 /// Checks whether a run can continue where it is. Returns an exit if a person says no.
-pub(crate) async fn check(
-    project: &Project,
-    run: &RunId,
-    accepted: bool,
-    may_ask: bool,
-) -> Result<Option<Exit>, CommandError> {
+pub(crate) async fn check(project: &Project, run: &RunId, accepted: bool, may_ask: bool) -> Result<Option<Exit>, CommandError> {
     let state = load(project.store(), run).await?;
     match project.resume_verdict(&state).await {
-        Some(verdict) => settle(run, &verdict, accepted, may_ask).await,
+        Some(verdict) => settle(run, &verdict, None, accepted, may_ask).await,
         None => Ok(None),
     }
 }
 
 /// Acts on a verdict: warns, asks or refuses.
-async fn settle(run: &RunId, verdict: &Verdict, accepted: bool, may_ask: bool) -> Result<Option<Exit>, CommandError> {
+async fn settle(
+    run: &RunId,
+    verdict: &Verdict,
+    from: Option<&SnapshotId>,
+    accepted: bool,
+    may_ask: bool,
+) -> Result<Option<Exit>, CommandError> {
     let say = |reason: &Reason| print::warn(sanitize::line(&reason.text));
     match verdict.action {
         Action::Resume => return Ok(None),
@@ -111,12 +113,15 @@ async fn settle(run: &RunId, verdict: &Verdict, accepted: bool, may_ask: bool) -
     }
     let what = match verdict.action {
         Action::StartFresh => "cannot continue in this state of the project",
-        Action::Resume | Action::ProceedWithWarning | Action::PromptUser => "needs your decision, because the project has changed",
+        Action::Resume | Action::ProceedWithWarning | Action::PromptUser => {
+            "needs your decision, because the project has changed"
+        }
     };
     let reasons: Vec<String> = verdict.reasons.iter().map(|reason| sanitize::line(&reason.text).into_owned()).collect();
     let message = format!("run {run} {what} ({}): {}", counted(reasons.len() as u64, "reason"), reasons.join("; "));
     let again = resume_command(run.as_str(), ["--start-fresh"]);
-    let anyway = resume_command(run.as_str(), ["--accept-changes"]);
+    let from = from.into_iter().flat_map(|id| ["--from", id.as_str()]);
+    let anyway = resume_command(run.as_str(), from.chain(["--accept-changes"]));
     Err(CommandError::new(Code::ChangesNotAccepted, message)
         .help(format!("start a new run with `{again}`"))
         .help(format!("or continue nevertheless with `{anyway}`")))

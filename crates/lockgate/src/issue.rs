@@ -11,7 +11,8 @@ pub fn read(path: &Path) -> Result<GivenIssue, Error> {
     let text = read_text(path)?;
     let position = path.display().to_string();
     let read = issue::read(&text).map_err(|problem| {
-        let error = Error::new(Code::InvalidIssue, format!("{position}:{}:{}: {}", problem.line, problem.column, problem.message));
+        let error =
+            Error::new(Code::InvalidIssue, format!("{position}:{}:{}: {}", problem.line, problem.column, problem.message));
         match problem.help {
             Some(help) => error.help(help),
             None => error,

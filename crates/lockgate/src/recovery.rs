@@ -10,11 +10,13 @@ use crate::workflow_file;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, SnapshotId};
 use lockgate_engine::run::command::Caller;
+use lockgate_engine::run::issue::Issue;
 use lockgate_engine::run::{RewindConsequences, Run, rewind_consequences};
 use lockgate_engine::stored_value::StoredValue;
 use lockgate_runner::driver::{DriveError, SnapshotState, recover_with, rewind};
 use lockgate_runner::load::load;
 use lockgate_runner::snapshot::{Snapshot, SnapshotDir, SnapshotError};
+use lockgate_runner::start::GivenIssue;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -126,9 +128,18 @@ impl Project {
             vars,
             agent: run.agent.clone(),
             replace: run.pipeline.is_some(),
+            issue: self.issue_of(run).await?,
             ..Start::default()
         };
         Ok((path, start))
+    }
+
+    /// The issue of a run, as it was when the run started.
+    async fn issue_of(&self, run: &Run) -> Result<Option<GivenIssue>, Error> {
+        let Some(issue) = run.issue.as_deref().cloned() else { return Ok(None) };
+        let body = self.stored_json(run, &issue.body).await?.as_str().unwrap_or_default().to_owned();
+        let Issue { number, name, title, labels, assignees, source, .. } = issue;
+        Ok(Some(GivenIssue { number, name, title, body, labels, assignees, source }))
     }
 
     async fn stored_json(&self, run: &Run, value: &StoredValue) -> Result<serde_json::Value, Error> {
@@ -136,7 +147,8 @@ impl Project {
             StoredValue::Inline(text) => text.clone().into_bytes(),
             StoredValue::Stored { digest, .. } => {
                 let stored = self.store().values(&[*digest]).await?.pop().flatten();
-                let missing = || Error::new(Code::StoredValueMissing, format!("run {}: stored value {digest} is missing", run.id));
+                let missing =
+                    || Error::new(Code::StoredValueMissing, format!("run {}: stored value {digest} is missing", run.id));
                 stored.ok_or_else(missing)?
             }
         };
@@ -154,7 +166,11 @@ impl Project {
             recovery.unreadable.extend(listing.unreadable.into_iter().map(Error::from));
             for entry in listing.snapshots {
                 if let Some(run) = entry.run {
-                    candidates.entry(run).or_default().push(Candidate { dir: dir.clone(), id: entry.checkpoint_id, seq: entry.seq });
+                    candidates.entry(run).or_default().push(Candidate {
+                        dir: dir.clone(),
+                        id: entry.checkpoint_id,
+                        seq: entry.seq,
+                    });
                 }
             }
         }

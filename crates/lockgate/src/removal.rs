@@ -16,8 +16,10 @@ use lockgate_engine::run::Status;
 use lockgate_engine::run::command::Caller;
 use lockgate_engine::run::index::{OpenEnum, RunRow};
 use lockgate_runner::commit::forget_runs;
+use lockgate_runner::load::load;
 use lockgate_runner::root::Root;
 use lockgate_runner::runtime::Runtime;
+use lockgate_runner::snapshot::SnapshotDir;
 use lockgate_runner::worktree::{ExistingWorktree, existing, remove_unused};
 use lockgate_store::{ClaimError, DriverInfo, ListedRun, RemoveError, RemovedRows, RunRemoval, Store};
 use serde::Serialize;
@@ -89,7 +91,11 @@ impl Remover {
         let (root, id) = (self.root.clone(), run.clone());
         let prepared = tokio::task::spawn_blocking(move || prepare(&root, &id)).await;
         let (file_bytes, worktrees) = prepared.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked.into_panic()))?;
+        let snapshots = self.snapshots_elsewhere(run).await;
         let removed = claim.remove().await.map_err(|error| not_removed(run, error))?;
+        if let Some(Err(error)) = snapshots.map(|dir| dir.remove_run(run)) {
+            tracing::warn!(%run, %error, "the snapshots of a removed run stay behind");
+        }
         let (root, id) = (self.root.clone(), run.clone());
         // It is marked, so a directory that stays is removed by the next garbage collection.
         let cleared = tokio::task::spawn_blocking(move || garbage::remove_marked(&root.run_dir(&id))).await;
@@ -102,6 +108,16 @@ impl Remover {
         }
         tracing::info!(%run, rows = removed.rows, values = removed.values.count, file_bytes, "removed a finished run");
         Ok(RemovedRunView { file_bytes, ..view(&self.root, &stored.row, Some(removed), &worktrees) })
+    }
+}
+
+impl Remover {
+    /// The snapshots of a run, if they are not in its own directory.
+    async fn snapshots_elsewhere(&self, run: &RunId) -> Option<SnapshotDir> {
+        // A run that cannot be read can be removed all the same.
+        let state = load(&*self.runtime.store, run).await.ok()?;
+        let dir = self.runtime.perform.snapshots(&state).ok()??.dir;
+        (!dir.path().starts_with(self.root.run_dir(run))).then_some(dir)
     }
 }
 

@@ -16,6 +16,7 @@ use lockgate_runner::load::load;
 use lockgate_runner::snapshot::{self, Listing, Snapshot, SnapshotDir, SnapshotError, SnapshotOptions, WriteError};
 use lockgate_store::{Page, RunFilter};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The action, as it completes "may not …".
 pub const PRUNE: &str = "remove snapshots";
@@ -93,7 +94,7 @@ impl Project {
     pub fn snapshots_of(&self, run: &Run) -> Result<SnapshotList, Error> {
         let dir = self.snapshot_dir(run)?;
         let listing = dir.list()?;
-        let latest = listing.of_run(&run.id).next_back().map(|latest| latest.checkpoint_id.clone());
+        let latest = listing.of_run(&run.id).last().map(|latest| latest.checkpoint_id.clone());
         let view = |entry: &IndexEntry| SnapshotView {
             id: entry.checkpoint_id.to_string(),
             run: run.id.to_string(),
@@ -105,7 +106,7 @@ impl Project {
             latest: Some(&entry.checkpoint_id) == latest.as_ref(),
             bytes: entry.bytes,
         };
-        let snapshots = listing.of_run(&run.id).map(view).collect();
+        let snapshots = listing.of_run(&run.id).into_iter().map(view).collect();
         let unreadable = listing.unreadable.into_iter().map(Error::from).collect();
         Ok(SnapshotList { run: run.id.clone(), snapshots, unreadable, dir })
     }
@@ -129,28 +130,52 @@ impl Project {
             let dir = self.snapshot_dir(&run)?;
             return Ok((run, dir));
         }
+        let mut found: Vec<(RunId, SnapshotDir)> = Vec::new();
         for listed in self.store().list_runs(RunFilter::default(), Page::ALL).await? {
-            let dir = SnapshotDir::at(self.config.checkpoint.location(&self.root, &listed.row.run, None).unwrap_or_default());
-            let run = match dir.contains(id) {
-                true => load(self.store(), &listed.row.run).await?,
-                false => continue,
+            let dir = match self.config.checkpoint.location(&self.root, &listed.row.run, None) {
+                Ok(dir) => SnapshotDir::at(dir),
+                // The location depends on the issue of the run.
+                Err(_) => self.snapshot_dir(&load(self.store(), &listed.row.run).await?)?,
             };
-            return Ok((run, dir));
+            if dir.contains(id) && !found.iter().any(|(_, known)| *known == dir) {
+                found.push((listed.row.run, dir));
+            }
+        }
+        if found.len() > 1 {
+            let runs: Vec<String> = found.iter().map(|(run, _)| run.to_string()).collect();
+            let message = format!("{id:?} is the start of snapshots of several runs: {}", runs.join(", "));
+            return Err(Error::new(Code::AmbiguousName, message).help("write more of the id, or name the run with --run"));
+        }
+        if let Some((run, dir)) = found.pop() {
+            // Runs about the same issue share a directory.
+            let owner = dir.read(id).ok().and_then(|snapshot| snapshot.engine.map(|engine| engine.run)).unwrap_or(run);
+            return Ok((load(self.store(), &owner).await?, dir));
         }
         let message = format!("there is no snapshot {id:?}");
-        Err(Error::new(Code::SnapshotNotFound, message).help(format!("list snapshots with `{}`", lockgate(["snapshots", "list"]))))
+        Err(Error::new(Code::SnapshotNotFound, message)
+            .help(format!("list snapshots with `{}`", lockgate(["snapshots", "list"]))))
     }
 
     /// Checks every snapshot of a run completely: its hash, its state and the values that it needs.
     pub async fn verify_snapshots(&self, named: &str) -> Result<Vec<CheckedSnapshot>, Error> {
         let run = self.read_run(named).await?;
         let dir = self.snapshot_dir(&run)?;
-        let ids = dir.ids()?;
+        // Runs about the same issue share a directory.
+        let of_others: BTreeSet<SnapshotId> = match run.issue {
+            Some(_) => dir
+                .list()?
+                .snapshots
+                .into_iter()
+                .filter(|known| known.run.as_ref() != Some(&run.id))
+                .map(|known| known.checkpoint_id)
+                .collect(),
+            None => BTreeSet::new(),
+        };
         let check = |id: &String| {
             let error = dir.read(id).and_then(|snapshot| check(&snapshot, &run.id)).err();
             CheckedSnapshot { id: id.clone(), ok: error.is_none(), error: error.map(|error| error.to_string()) }
         };
-        Ok(ids.iter().map(check).collect())
+        Ok(dir.ids()?.iter().filter(|id| !of_others.contains(id.as_str())).map(check).collect())
     }
 
     /// Takes a snapshot of a run as it is now. Anyone may, also from within a task.
@@ -183,7 +208,7 @@ impl Project {
     pub async fn plan_prune(&self, named: &str) -> Result<Pruned, Error> {
         let run = self.read_run(named).await?;
         let dir = self.snapshot_dir(&run)?;
-        Ok(pruned(self.retention_plan(&dir, &run, &dir.list()?)))
+        Ok(pruned(self.retention_plan(&run, &dir.list()?)))
     }
 
     /// Removes the snapshots of a run that retention does not keep.
@@ -194,9 +219,9 @@ impl Project {
         Ok(pruned(snapshot::prune(&run, &options)?))
     }
 
-    fn retention_plan(&self, dir: &SnapshotDir, run: &Run, listing: &Listing) -> RetentionPlan {
+    fn retention_plan(&self, run: &Run, listing: &Listing) -> RetentionPlan {
         let settings = &self.config.checkpoint;
-        snapshot::retention_plan(dir, run, listing, &settings.retention, settings.max_bytes())
+        snapshot::retention_plan(run, listing, &settings.retention, settings.max_bytes())
     }
 
     /// Protects a snapshot from removal.
@@ -236,8 +261,11 @@ fn pruned(plan: RetentionPlan) -> Pruned {
         RemovalReason::Superseded { .. } => "newer ones are kept",
         RemovalReason::Size => "the directory is too large",
     };
-    let removed =
-        plan.remove.iter().map(|removal| RemovedSnapshot { id: removal.id.to_string(), reason: reason(removal.reason) }).collect();
+    let removed = plan
+        .remove
+        .iter()
+        .map(|removal| RemovedSnapshot { id: removal.id.to_string(), reason: reason(removal.reason) })
+        .collect();
     Pruned { removed, over_by: plan.over_by }
 }
 

@@ -77,6 +77,12 @@ pub trait Listener: Send {
     /// A generated file could not be written.
     fn write_failed(&mut self, _why: &str) {}
 
+    /// Snapshots could not be written.
+    fn snapshots_failed(&mut self, _why: &str) {}
+
+    /// This many snapshots were removed because they were larger than the limit in the settings.
+    fn snapshots_removed(&mut self, _count: usize) {}
+
     /// A file occupied the path of a generated file and was moved here.
     fn moved_aside(&mut self, _path: &Path) {}
 }
@@ -307,8 +313,26 @@ impl Driver {
         if paused.is_err() {
             self.stop_before_lease_ends().await;
         }
+        // Without the database, snapshots cannot be written either; the next driver writes them.
+        self.settle_snapshots(paused.is_ok()).await;
         self.settle_files().await;
         paused
+    }
+
+    /// Waits until the snapshots that are due are written.
+    async fn settle_snapshots(&mut self, wait: bool) {
+        let Some(mut snapshots) = self.snapshots.take() else { return };
+        if !wait {
+            return;
+        }
+        let settled = snapshots.settled().await;
+        if settled.removed > 0 {
+            self.listener.snapshots_removed(settled.removed);
+        }
+        if let Some(why) = settled.failure {
+            self.listener.snapshots_failed(&why);
+        }
+        self.snapshots = Some(snapshots);
     }
 
     /// Has the generated files written for the current state, without waiting.
@@ -321,11 +345,6 @@ impl Driver {
 
     /// Waits until the generated files are up to date.
     async fn settle_files(&mut self) {
-        if let Some(snapshots) = &mut self.snapshots
-            && let Some(why) = snapshots.settled().await
-        {
-            self.listener.write_failed(&format!("snapshots: {why}"));
-        }
         let Some(projector) = &mut self.projector else { return };
         let (trouble, aside) = projector.settled().await;
         aside.iter().for_each(|path| self.listener.moved_aside(path));

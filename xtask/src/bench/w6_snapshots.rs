@@ -68,9 +68,24 @@ impl Workload for Snapshots {
         let recovery = Compared { without: Vec::new(), with: self.recovery.clone() };
         vec![
             row(format!("W6 {STEPS} sequential tasks; baseline: no snapshots"), rate, &self.chain, Target::OfBaseline(0.9)),
-            row(format!("W6 {PHASES} phases of {TASKS} tasks; baseline: no snapshots"), rate, &self.phases, Target::OfBaseline(0.9)),
-            row(format!("W6 list of {LISTED} snapshots; baseline: `inbox`"), Unit::Milliseconds, &self.list, Target::Baselines(5.0)),
-            row("W6 snapshot of a 1 MB state; baseline: 1 MB written".into(), Unit::Milliseconds, &self.large, Target::Baselines(2.0)),
+            row(
+                format!("W6 {PHASES} phases of {TASKS} tasks; baseline: no snapshots"),
+                rate,
+                &self.phases,
+                Target::OfBaseline(0.9),
+            ),
+            row(
+                format!("W6 list of {LISTED} snapshots; baseline: `inbox`"),
+                Unit::Milliseconds,
+                &self.list,
+                Target::Baselines(5.0),
+            ),
+            row(
+                "W6 snapshot of a 1 MB state; baseline: 1 MB written".into(),
+                Unit::Milliseconds,
+                &self.large,
+                Target::Baselines(2.0),
+            ),
             row(format!("W6 recovery of {RECOVERED} runs"), Unit::Milliseconds, &recovery, Target::AtMost(10_000.0)),
         ]
     }
@@ -80,7 +95,8 @@ impl Snapshots {
     /// A directory with many snapshots, listed, compared with an empty inbox of the same project.
     fn list(&mut self, bench: &Bench, lockgate: &Path) -> Result<(), String> {
         let directory = bench.fresh()?;
-        let root = Root::make(lockgate, directory.path(), &format!("name: a\nphases:\n{}", sequential_phase("a", 1, "pass: true")))?;
+        let root =
+            Root::make(lockgate, directory.path(), &format!("name: a\nphases:\n{}", sequential_phase("a", 1, "pass: true")))?;
         root.put(".lockgate/config.yaml", UNLIMITED)?;
         root.output(&["run", "workflow.yaml", "--json"])?;
         let dir = snapshot_dir(directory.path(), &root.newest_run()?);
@@ -103,7 +119,8 @@ impl Snapshots {
         for bytes in [10, MEGABYTE] {
             let directory = bench.fresh()?;
             let script = format!("script: return 'x'.repeat({bytes})");
-            let root = Root::make(lockgate, directory.path(), &format!("name: a\nphases:\n{}", sequential_phase("a", 1, &script)))?;
+            let root =
+                Root::make(lockgate, directory.path(), &format!("name: a\nphases:\n{}", sequential_phase("a", 1, &script)))?;
             root.put(".lockgate/config.yaml", "people: { require_terminal: false }\ncheckpoint: { auto_checkpoint: false, checkpoint_triggers: { session_end: false } }\n")?;
             root.output(&["run", "workflow.yaml", "--json"])?;
             let started = Instant::now();
@@ -125,7 +142,8 @@ impl Snapshots {
     /// Many runs, each with its snapshots, are rebuilt after their database is removed.
     fn recover(&mut self, bench: &Bench, lockgate: &Path) -> Result<(), String> {
         let directory = bench.fresh()?;
-        let root = Root::make(lockgate, directory.path(), &format!("name: a\nphases:\n{}", sequential_phase("a", 2, "pass: true")))?;
+        let root =
+            Root::make(lockgate, directory.path(), &format!("name: a\nphases:\n{}", sequential_phase("a", 2, "pass: true")))?;
         for _ in 0..if bench.quick { RECOVERED / 10 } else { RECOVERED } {
             root.output(&["run", "workflow.yaml", "--json"])?;
         }

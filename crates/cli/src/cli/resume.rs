@@ -13,8 +13,8 @@ use crate::run_argument::RunArgument;
 use crate::{drive, print, snapshot_prompt};
 use lockgate::code::Code;
 use lockgate::definition::difference;
-use lockgate::resume::{CHOOSE_AGENT, RESTART_PHASE, RETRY_FAILED, Resume, Resumed, refuse_without_agent, resumable};
 use lockgate::recovery::REWIND;
+use lockgate::resume::{CHOOSE_AGENT, RESTART_PHASE, RETRY_FAILED, Resume, Resumed, refuse_without_agent, resumable};
 use lockgate::start::ANSWER_IN_ADVANCE;
 use lockgate::{sanitize, select};
 use lockgate_engine::id::RunId;
@@ -107,7 +107,8 @@ pub(super) async fn run(root: Option<&Path>, arguments: Arguments) -> Result<Exi
         return start_fresh(root, &project, arguments.run.name(), arguments.json, arguments.detach).await;
     }
     if let Some(from) = &arguments.from
-        && let Some(exit) = snapshot_prompt::go_back(&project, arguments.run.name(), from, arguments.accept_changes, may_ask).await?
+        && let Some(exit) =
+            snapshot_prompt::go_back(&project, arguments.run.name(), from, arguments.accept_changes, may_ask).await?
     {
         return Ok(exit);
     }

@@ -55,6 +55,7 @@ pages! {
     the_terminal_guide_is_true: "docs/guide/terminal.md",
     the_testing_guide_is_true: "docs/guide/testing.md",
     the_team_guide_is_true: "docs/guide/team.md",
+    the_snapshots_guide_is_true: "docs/guide/snapshots.md",
     the_worktrees_guide_is_true: "docs/guide/worktrees.md",
 }
 

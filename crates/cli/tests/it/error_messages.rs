@@ -183,5 +183,5 @@ fn help_describes_only_existing_features() {
     let mut command = project.command(&["help"]);
     without_terminal(&mut command);
     let help = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    assert!(help.contains("workflows of agents and commands") && !help.contains("snapshots"), "{help}");
+    assert!(help.contains("workflows of agents and commands") && !help.contains("serve"), "{help}");
 }

@@ -168,10 +168,12 @@ fn no_finished_task_runs_again_after_a_recovery_without_a_persons_word() {
             continue;
         }
         ended(&recovered, 0);
-        let counts = || project.read("ran").lines().fold(BTreeMap::<String, u32>::new(), |mut counts, line| {
-            *counts.entry(line.to_owned()).or_default() += 1;
-            counts
-        });
+        let counts = || {
+            project.read("ran").lines().fold(BTreeMap::<String, u32>::new(), |mut counts, line| {
+                *counts.entry(line.to_owned()).or_default() += 1;
+                counts
+            })
+        };
         let mut before = counts();
         let mut output = project.run(&["resume"]);
         loop {
@@ -274,7 +276,10 @@ fn a_snapshot_is_taken_shown_pinned_and_pruned_on_request() {
     let whole = project.json(0, &["snapshots", "show", taken, "--json"]);
     assert_eq!(whole["lockgate"]["run"], run);
     let settings = project.read(".lockgate/config.yaml");
-    project.write(".lockgate/config.yaml", format!("{settings}\ncheckpoint: {{ retention: {{ batch_complete: 0, phase_transition: 1, manual: 0 }} }}\n"));
+    project.write(
+        ".lockgate/config.yaml",
+        format!("{settings}\ncheckpoint: {{ retention: {{ batch_complete: 0, phase_transition: 1, manual: 0 }} }}\n"),
+    );
     let pinned = id(&project, "build", "batch_complete");
     ended(&project.run(&["snapshots", "pin", &pinned]), 0);
     let planned = project.json(0, &["snapshots", "prune", &run, "--dry-run", "--json"]);
@@ -415,7 +420,10 @@ fn every_part_of_a_snapshot_is_filled_from_a_real_run_that_then_resumes() {
     project.write("tokens.py", "new\n");
     project.git(&["add", "tokens.py"]);
     project.script("agent.sh", AGENT);
-    project.write("42.md", "---\nnumber: 42\ntitle: Refresh tokens\nlabels: [state:enrich, type:feature]\nassignees: [ada]\n---\nRotate them.\n");
+    project.write(
+        "42.md",
+        "---\nnumber: 42\ntitle: Refresh tokens\nlabels: [state:enrich, type:feature]\nassignees: [ada]\n---\nRotate them.\n",
+    );
     let settings = project.read(".lockgate/config.yaml");
     let location = "checkpoint: { storage: { location: '.claude/crunch/{issue}/checkpoints' } }";
     project.write(".lockgate/config.yaml", format!("{settings}\n{location}\n"));
@@ -462,7 +470,10 @@ while [ ! -e voted ]; do sleep 0.05; done
     assert_eq!((&issue["title"], &issue["body"]), (&json!("Refresh tokens"), &json!("Rotate them.")));
     assert_eq!((&issue["assignees"], &issue["branch"]), (&json!(["ada"]), &json!("feature/issue-42")));
     let members = &last["team_state"]["members"];
-    assert_eq!((&members[0]["agent"], &members[0]["role"], &members[0]["tasks_completed"]), (&json!("architect"), &json!("supervisor"), &json!(1)));
+    assert_eq!(
+        (&members[0]["agent"], &members[0]["role"], &members[0]["tasks_completed"]),
+        (&json!("architect"), &json!("supervisor"), &json!(1))
+    );
     let graph = &last["execution_graph"];
     assert_eq!((&graph["completed_batches"], &graph["current_batch"]), (&json!([1]), &json!(2)));
     assert_eq!(graph["node_states"]["code"]["status"], "done");

@@ -75,6 +75,11 @@ impl Detector {
         Self::default()
     }
 
+    /// Says when the first event happened, which is not observed.
+    pub fn starts_at(&mut self, at: Timestamp) {
+        self.at = Some(at);
+    }
+
     /// Called for each state within a commit, as an [`Observe`](crate::run::history::Observe) is. Returns the point if a snapshot
     /// is due at this state and `wants` one of its triggers.
     pub fn observe(&mut self, run: &Run, next: Option<&Entry>, seq: u64, wants: &dyn Fn(Trigger) -> bool) -> Option<Due> {
@@ -159,10 +164,7 @@ fn phase_of(run: &Run) -> Option<PhaseId> {
 
 /// Whether an event takes the current phase away.
 fn leaves_phase(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::PhaseCompleted { .. } | Event::PhaseRepeated { .. } | Event::AnswerChanged { .. } | Event::Rewound(_)
-    )
+    matches!(event, Event::PhaseCompleted { .. } | Event::PhaseRepeated { .. } | Event::AnswerChanged { .. } | Event::Rewound(_))
 }
 
 /// Of several triggers at one point, the one with the lowest number counts.
@@ -181,11 +183,9 @@ fn weakness(trigger: Trigger) -> u8 {
 fn trigger_of(run: &Run, event: &Event) -> Option<Trigger> {
     match event {
         Event::Interrupted { signal } if signal == CTRL_C => Some(Trigger::UserInterrupt),
-        Event::Interrupted { .. }
-        | Event::Completed
-        | Event::Failed { .. }
-        | Event::Aborted { .. }
-        | Event::Cancelled { .. } => Some(Trigger::SessionEnd),
+        Event::Interrupted { .. } | Event::Completed | Event::Failed { .. } | Event::Aborted { .. } | Event::Cancelled { .. } => {
+            Some(Trigger::SessionEnd)
+        }
         Event::Team(event) => match &**event {
             TeamEvent::ConflictOpened(_) => Some(Trigger::ConflictStart),
             TeamEvent::ConflictResolved { .. } => Some(Trigger::ConflictResolved),

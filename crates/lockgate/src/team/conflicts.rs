@@ -40,10 +40,7 @@ impl Project {
             choice: mask(&vote.choice),
             rationale: mask(&vote.rationale),
             evidence: vote.evidence.iter().map(mask).collect(),
-            compromise: Compromise {
-                conditions: vote.compromise.conditions.iter().map(mask).collect(),
-                ..vote.compromise
-            },
+            compromise: Compromise { conditions: vote.compromise.conditions.iter().map(mask).collect(), ..vote.compromise },
             veto_reason: vote.veto_reason.as_ref().map(mask),
             ..vote
         };

@@ -37,11 +37,8 @@ pub(super) fn options(shared: &Shared, run: &Run) -> Result<Option<SnapshotOptio
 
 /// The programs of the agents that the tasks of a run name.
 fn agent_programs(shared: &Shared, run: &Run) -> Vec<String> {
-    let sources = AgentSources {
-        instead: run.agent.clone(),
-        workflow: run.workflow.agents.clone(),
-        project: shared.config.agents.clone(),
-    };
+    let sources =
+        AgentSources { instead: run.agent.clone(), workflow: run.workflow.agents.clone(), project: shared.config.agents.clone() };
     let tasks = run.workflow.phases.iter().flat_map(|phase| &phase.tasks);
     let names: BTreeSet<Option<&str>> = tasks.filter_map(|task| task.agent()).map(|work| work.agent.as_deref()).collect();
     let programs = names.into_iter().filter_map(|name| sources.select(name).ok()?.program());

@@ -55,6 +55,7 @@ pub struct Listing {
     pub unreadable: Vec<SnapshotError>,
     /// For each run, the number of the last event that was examined for snapshots.
     pub through: BTreeMap<RunId, u64>,
+    pub issue_number: Option<u64>,
 }
 
 impl Listing {
@@ -65,9 +66,11 @@ impl Listing {
         self.snapshots.sort_by(|one, two| order(one).cmp(&order(two)));
     }
 
-    /// The snapshots of one run, oldest first.
-    pub fn of_run<'a>(&'a self, run: &'a RunId) -> impl DoubleEndedIterator<Item = &'a IndexEntry> {
-        self.snapshots.iter().filter(move |known| known.run.as_ref() == Some(run))
+    /// The snapshots of one run, in the order of its history.
+    pub fn of_run(&self, run: &RunId) -> Vec<&IndexEntry> {
+        let mut known: Vec<&IndexEntry> = self.snapshots.iter().filter(|known| known.run.as_ref() == Some(run)).collect();
+        known.sort_by_key(|known| known.seq);
+        known
     }
 }
 
@@ -131,11 +134,16 @@ impl SnapshotDir {
     }
 
     /// Writes the index and the `latest` link for these snapshots, oldest first.
-    pub(super) fn write_index(&self, snapshots: &[IndexEntry], through: BTreeMap<RunId, u64>) -> io::Result<()> {
+    pub(super) fn write_index(
+        &self,
+        snapshots: &[IndexEntry],
+        through: BTreeMap<RunId, u64>,
+        issue: Option<u64>,
+    ) -> io::Result<()> {
         let latest = snapshots.last().map(|latest| latest.checkpoint_id.clone());
         let index = Index {
             through,
-            issue_number: None,
+            issue_number: issue,
             checkpoints: snapshots.to_vec(),
             total_checkpoints: snapshots.len(),
             latest: latest.clone(),
@@ -183,7 +191,7 @@ impl SnapshotDir {
             let listing = self.list().map_err(|error| io::Error::other(error.to_string()))?;
             let mut through = listing.through;
             through.insert(run.clone(), seq);
-            self.write_index(&listing.snapshots, through)
+            self.write_index(&listing.snapshots, through, listing.issue_number)
         };
         reset().map_err(SnapshotError::io(&self.dir))
     }
@@ -194,7 +202,8 @@ impl SnapshotDir {
         let index = self.index();
         let mut known: BTreeMap<&str, &IndexEntry> =
             index.checkpoints.iter().map(|entry| (entry.checkpoint_id.as_str(), entry)).collect();
-        let mut listing = Listing { through: index.through, pinned: self.pinned(), ..Listing::default() };
+        let (through, issue_number) = (index.through.clone(), index.issue_number);
+        let mut listing = Listing { through, issue_number, pinned: self.pinned(), ..Listing::default() };
         for (id, path) in &names {
             match known.remove(id.as_str()) {
                 Some(entry) => listing.snapshots.push(entry.clone()),
@@ -254,7 +263,7 @@ impl SnapshotDir {
     /// The newest snapshot of a run.
     pub fn latest(&self, run: &RunId) -> Result<Snapshot, SnapshotError> {
         let listing = self.list()?;
-        let newest = listing.of_run(run).next_back().map(|newest| newest.checkpoint_id.clone());
+        let newest = listing.of_run(run).last().map(|newest| newest.checkpoint_id.clone());
         let empty = || SnapshotError::Empty { dir: self.dir.clone() };
         let mut unreadable = listing.unreadable;
         match newest {
@@ -272,6 +281,27 @@ impl SnapshotDir {
         remove_if_there(&self.dir.join(format!("{id}.{STATE}")))
     }
 
+    /// Removes everything that belongs to a run, and the directory if nothing else is in it.
+    pub fn remove_run(&self, run: &RunId) -> Result<(), SnapshotError> {
+        let removed = || -> io::Result<()> {
+            let lock = match self.lock() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                locked => locked?,
+            };
+            let mut listing = self.list().map_err(|error| io::Error::other(error.to_string()))?;
+            let own: Vec<SnapshotId> = listing.of_run(run).into_iter().map(|known| known.checkpoint_id.clone()).collect();
+            own.iter().try_for_each(|id| self.remove(id))?;
+            listing.snapshots.retain(|known| !own.contains(&known.checkpoint_id));
+            listing.through.remove(run);
+            if listing.snapshots.is_empty() && listing.unreadable.is_empty() {
+                drop(lock);
+                return fs::remove_dir_all(&self.dir);
+            }
+            self.write_index(&listing.snapshots, listing.through, listing.issue_number)
+        };
+        removed().map_err(SnapshotError::io(&self.dir))
+    }
+
     /// Protects a snapshot from removal, durably.
     pub fn pin(&self, id: &SnapshotId) -> io::Result<()> {
         let pins = self.dir.join(PINS);
@@ -287,15 +317,6 @@ impl SnapshotDir {
     fn pinned(&self) -> BTreeSet<SnapshotId> {
         let entries = fs::read_dir(self.dir.join(PINS)).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).map(SnapshotId).collect()
-    }
-
-    /// The size of everything in the directory.
-    pub fn total_bytes(&self) -> u64 {
-        let size = |dir: &Path| -> u64 {
-            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-            entries.filter_map(|entry| entry.metadata().ok()).filter(fs::Metadata::is_file).map(|file| file.len()).sum()
-        };
-        size(&self.dir) + size(&self.dir.join(VALUES))
     }
 }
 

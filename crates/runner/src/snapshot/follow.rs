@@ -5,6 +5,7 @@ use lockgate_engine::id::{PhaseId, RunId};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::event::Entry;
 use lockgate_engine::run::hash_chain::SealedCommit;
+use lockgate_engine::run::history::created;
 use lockgate_engine::snapshot::retention::{RetentionPolicy, is_removed_immediately};
 use lockgate_engine::snapshot::{Detector, Due, Trigger};
 use lockgate_store::{Store, StoreError};
@@ -65,6 +66,11 @@ impl Follower {
         let covered = self.covered;
         for commit in commits {
             let detector = &mut self.detector;
+            if self.run.is_none()
+                && let Ok((_, at)) = created(commit)
+            {
+                detector.starts_at(at);
+            }
             let mut observe = |run: &Run, next: Option<&Entry>, seq: u64| {
                 if let Some(due) = detector.observe(run, next, seq, wants)
                     && due.seq > covered
@@ -110,4 +116,3 @@ impl Point {
         kept
     }
 }
-

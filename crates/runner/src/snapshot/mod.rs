@@ -16,5 +16,5 @@ pub use error::SnapshotError;
 pub use file::{EnginePart, HistoryHead, Prerequisites, Snapshot, text};
 pub use git_state::GitState;
 pub use prune::{prune, retention_plan};
-pub use writer::{SnapshotOptions, WriteError, take_now};
 pub(crate) use writer::Writer;
+pub use writer::{SnapshotOptions, WriteError, take_now, write_due};

@@ -1,6 +1,6 @@
 //! Removes the snapshots that retention does not keep.
 
-use super::dir::{DirLock, Listing, SnapshotDir};
+use super::dir::{DirLock, Listing};
 use super::writer::{SnapshotOptions, WriteError};
 use lockgate_engine::id::PhaseId;
 use lockgate_engine::run::Run;
@@ -9,22 +9,13 @@ use lockgate_engine::snapshot::retention::{Protection, RetentionPlan, RetentionP
 use std::io;
 
 /// Plans which snapshots of a run are removed.
-pub fn retention_plan(
-    dir: &SnapshotDir,
-    run: &Run,
-    listing: &Listing,
-    policy: &RetentionPolicy,
-    max_bytes: Option<u64>,
-) -> RetentionPlan {
-    let snapshots: Vec<SnapshotInfo> = infos(run, listing);
-    let own: u64 = snapshots.iter().map(|known| known.bytes).sum();
-    // Stored values and the index occupy space too, but removing a snapshot does not free it.
-    let others = dir.total_bytes().saturating_sub(own);
-    plan(&snapshots, policy, max_bytes.map(|limit| limit.saturating_sub(others)))
+pub fn retention_plan(run: &Run, listing: &Listing, policy: &RetentionPolicy, max_bytes: Option<u64>) -> RetentionPlan {
+    // Stored values occupy space too, but removing a snapshot does not free it, so they are not counted.
+    plan(&infos(run, listing), policy, max_bytes)
 }
 
 fn infos(run: &Run, listing: &Listing) -> Vec<SnapshotInfo> {
-    let of_run: Vec<&IndexEntry> = listing.of_run(&run.id).collect();
+    let of_run = listing.of_run(&run.id);
     let latest = of_run.iter().max_by_key(|known| known.seq).map(|known| &known.checkpoint_id);
     let before_holds: Vec<_> = run
         .open_holds()
@@ -65,13 +56,13 @@ pub fn prune(run: &Run, options: &SnapshotOptions) -> Result<RetentionPlan, Writ
     let lock = options.dir.lock().map_err(failed)?;
     let mut listing = options.dir.list()?;
     let plan = apply(options, run, &mut listing, &lock).map_err(failed)?;
-    options.dir.write_index(&listing.snapshots, listing.through).map_err(failed)?;
+    options.dir.write_index(&listing.snapshots, listing.through, listing.issue_number).map_err(failed)?;
     Ok(plan)
 }
 
 /// Removes what retention does not keep, from the directory and the list. The index must be written afterwards.
 pub(super) fn apply(options: &SnapshotOptions, run: &Run, listing: &mut Listing, _locked: &DirLock) -> io::Result<RetentionPlan> {
-    let plan = retention_plan(&options.dir, run, listing, &options.policy, options.max_bytes);
+    let plan = retention_plan(run, listing, &options.policy, options.max_bytes);
     if let Some(over) = plan.over_by {
         tracing::warn!(over, "the snapshots of run {} are larger than `checkpoint.storage.max_size_mb`", run.id);
     }

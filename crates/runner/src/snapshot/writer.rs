@@ -13,7 +13,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, SnapshotId};
 use lockgate_engine::run::Run;
 use lockgate_engine::snapshot::document::{self, IndexEntry, SavedState, Surroundings};
-use lockgate_engine::snapshot::retention::RetentionPolicy;
+use lockgate_engine::snapshot::retention::{RemovalReason, RetentionPolicy};
 use lockgate_engine::snapshot::{Due, Trigger};
 use lockgate_store::{Store, StoreError};
 use serde_json::{Map, Value};
@@ -84,6 +84,17 @@ struct Wanted {
 struct Done {
     version: u64,
     failure: Option<String>,
+    /// How many snapshots were removed because the directory was too large.
+    removed: usize,
+}
+
+/// What there is to say about the snapshots of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settled {
+    /// Why snapshots could not be written.
+    pub(crate) failure: Option<String>,
+    /// How many were removed because the directory was too large.
+    pub(crate) removed: usize,
 }
 
 impl Writer {
@@ -94,6 +105,7 @@ impl Writer {
             let mut job = Job { store, run, options, follower: None };
             let mut pause = INTERVAL;
             while next.changed().await.is_ok() {
+                let mut dropped = next.clone();
                 if !next.borrow_and_update().now {
                     tokio::select! {
                         () = tokio::time::sleep(pause) => {}
@@ -105,27 +117,38 @@ impl Writer {
                 let handle = tokio::runtime::Handle::current();
                 // Following and writing would hold up the driver, which may have only this thread.
                 let written = tokio::task::spawn_blocking(move || {
-                    let written = handle.block_on(job.catch_up());
+                    let written = handle.block_on(async {
+                        // A database that cannot be reached must not keep the process from ending.
+                        tokio::select! {
+                            written = job.catch_up() => Some(written),
+                            () = async { while dropped.changed().await.is_ok() {} } => None,
+                        }
+                    });
                     (job, written)
                 });
                 let written = match written.await {
-                    Ok((returned, written)) => {
+                    Ok((returned, Some(written))) => {
                         job = returned;
                         written
                     }
+                    // The driver is gone. The next one writes what is missing.
+                    Ok((_, None)) => return,
                     Err(error) => {
                         warn!(%error, "the job that writes snapshots failed");
                         return;
                     }
                 };
                 pause = INTERVAL.max(started.elapsed() * SHARE);
-                let failure = written.err().map(|error| error.to_string());
+                let (removed, failure) = match written {
+                    Ok(removed) => (removed, None),
+                    Err(error) => (0, Some(error.to_string())),
+                };
                 if let Some(error) = &failure {
                     warn!(%error, "snapshots not written");
                     // The copy of the state may be in the middle of a commit.
                     job.follower = None;
                 }
-                tell.send_replace(Done { version, failure });
+                tell.send_modify(|done| *done = Done { version, failure, removed: done.removed + removed });
             }
         };
         tokio::spawn(writing.in_current_span());
@@ -137,15 +160,15 @@ impl Writer {
         self.wanted.send_modify(|wanted| *wanted = Wanted { version, now: false });
     }
 
-    /// Waits until all snapshots that are due are written. Returns why they could not be.
-    pub(crate) async fn settled(&mut self) -> Option<String> {
+    /// Waits until all snapshots that are due are written.
+    pub(crate) async fn settled(&mut self) -> Settled {
         let version = self.wanted.borrow().version;
         if self.done.borrow().version < version {
             self.wanted.send_modify(|wanted| wanted.now = true);
         }
         match self.done.wait_for(|done| done.version >= version).await {
-            Ok(done) => done.failure.clone(),
-            Err(_) => Some("the job that writes snapshots has ended".to_owned()),
+            Ok(done) => Settled { failure: done.failure.clone(), removed: done.removed },
+            Err(_) => Settled { failure: Some("the job that writes snapshots has ended".to_owned()), removed: 0 },
         }
     }
 }
@@ -153,8 +176,8 @@ impl Writer {
 /// Writes a snapshot of a state now, such as one that a person requests.
 pub async fn take_now(store: &dyn Store, run: &Run, due: Due, options: &SnapshotOptions) -> Result<IndexEntry, WriteError> {
     let prepared = prepare(run, &due, &surroundings(options));
-    let entries = write(store, options, run, vec![prepared], None).await?;
-    entries.into_iter().next().ok_or_else(|| WriteError::Io {
+    let written = write(store, options, run, vec![prepared], None).await?;
+    written.entries.into_iter().next().ok_or_else(|| WriteError::Io {
         dir: options.dir.path().to_path_buf(),
         source: io::Error::other("the snapshot was not written"),
     })
@@ -170,18 +193,18 @@ struct Job {
 
 impl Job {
     /// Writes all snapshots that are due and not written yet.
-    async fn catch_up(&mut self) -> Result<(), WriteError> {
+    async fn catch_up(&mut self) -> Result<usize, WriteError> {
         let follower = match self.follower.take() {
             Some(follower) => follower,
             None => {
-                let through = self.options.dir.index().through.get(&self.run).copied().unwrap_or(0);
-                Follower::start(&*self.store, &self.run, through).await?
+                let covered = self.covered()?;
+                Follower::start(&*self.store, &self.run, covered).await?
             }
         };
         let commits = follower.unread(&*self.store).await?;
         if commits.is_empty() {
             self.follower = Some(follower);
-            return Ok(());
+            return Ok(0);
         }
         let wants = |trigger: Trigger| self.options.triggers.contains(&trigger);
         let mut scout = follower.clone();
@@ -200,12 +223,28 @@ impl Job {
                 })
                 .await?;
         }
+        let mut removed = 0;
         if let Some(run) = scout.run() {
-            write(&*self.store, &self.options, run, prepared, Some(scout.through())).await?;
+            removed = write(&*self.store, &self.options, run, prepared, Some(scout.through())).await?.removed;
         }
         self.follower = Some(scout);
-        Ok(())
+        Ok(removed)
     }
+
+    /// The number of the last event that was examined for snapshots. Without an index, that of the newest file.
+    fn covered(&self) -> Result<u64, WriteError> {
+        if let Some(through) = self.options.dir.index().through.get(&self.run) {
+            return Ok(*through);
+        }
+        let listing = self.options.dir.list()?;
+        Ok(listing.of_run(&self.run).last().map_or(0, |newest| newest.seq))
+    }
+}
+
+/// Writes the snapshots that are due and that no driver has written, such as that of a run that is cancelled while no process
+/// drives it.
+pub async fn write_due(store: &Arc<dyn Store>, run: &RunId, options: SnapshotOptions) -> Result<(), WriteError> {
+    Job { store: store.clone(), run: run.clone(), options, follower: None }.catch_up().await.map(drop)
 }
 
 /// A snapshot that is ready to be written.
@@ -219,11 +258,8 @@ struct Prepared {
 }
 
 fn surroundings(options: &SnapshotOptions) -> Surroundings {
-    let mut around = Surroundings {
-        agents: options.agents.clone(),
-        environment: options.environment.clone(),
-        ..Surroundings::default()
-    };
+    let mut around =
+        Surroundings { agents: options.agents.clone(), environment: options.environment.clone(), ..Surroundings::default() };
     match GitState::read(&options.project) {
         Ok(None) => {}
         Ok(Some(git)) => {
@@ -276,7 +312,7 @@ async fn write(
     run: &Run,
     prepared: Vec<Prepared>,
     through: Option<u64>,
-) -> Result<Vec<IndexEntry>, WriteError> {
+) -> Result<Written, WriteError> {
     let dir = &options.dir;
     let failed = |source: io::Error| WriteError::Io { dir: dir.path().to_path_buf(), source };
     let lock = dir.lock().map_err(failed)?;
@@ -300,8 +336,16 @@ async fn write(
     }
     let plan = prune::apply(options, run, &mut listing, &lock).map_err(failed)?;
     plan.remove.iter().for_each(|removal| debug!(snapshot = %removal.id, reason = ?removal.reason, "snapshot removed"));
-    dir.write_index(&listing.snapshots, listing.through).map_err(failed)?;
-    Ok(written)
+    let issue = run.issue.as_ref().and_then(|issue| issue.number).or(listing.issue_number);
+    dir.write_index(&listing.snapshots, listing.through, issue).map_err(failed)?;
+    let removed = plan.remove.iter().filter(|removal| removal.reason == RemovalReason::Size).count();
+    Ok(Written { entries: written, removed })
+}
+
+struct Written {
+    entries: Vec<IndexEntry>,
+    /// How many snapshots were removed because the directory was too large.
+    removed: usize,
 }
 
 /// Adds the stored values that the directory does not have yet.
