@@ -73,6 +73,7 @@ exit 0
   file missing.md (missing)
   lockgate answer [HOLD]@1 Continue
   lockgate answer [HOLD]@1 Abort
+snapshot [SNAPSHOT]
 --- stderr
 
 "#]]

@@ -203,6 +203,14 @@ fn every_command_prints_its_documented_shape() {
     run(0, &["knowledge", "show", "KE-pattern", "--json"]);
     run(0, &["team", "together", "--json"]);
     run(0, &["log", "together", "--json"]);
+    let taken = id_of(&run(0, &["snapshots", "create", "together", "--json"]));
+    run(0, &["snapshots", "list", "together", "--json"]);
+    run(0, &["snapshots", "show", &taken, "--json"]);
+    run(0, &["snapshots", "verify", "together", "--json"]);
+    let together = project.newest();
+    run(0, &["snapshots", "prune", &together, "--dry-run", "--json"]);
+    // The run exists, so nothing is recovered.
+    run(1, &["recover", ".lockgate/runs", "--json"]);
     // A run that a task detaches waits for a worker.
     project.write(
         "outer.yaml",

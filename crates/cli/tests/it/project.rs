@@ -299,6 +299,9 @@ fn redact_timestamps(text: &str) -> String {
     let mut redacted = String::new();
     for line in text.split_inclusive('\n') {
         let mut line = line.to_owned();
+        if line.starts_with("snapshot CP-") {
+            line = "snapshot [SNAPSHOT]\n".to_owned();
+        }
         while let Some((start, end)) = find_timestamp(&line) {
             line.replace_range(start..end, "[TIME]");
         }

@@ -97,7 +97,8 @@ impl Detector {
             self.found.push(Trigger::PhaseTransition);
         }
         let at = self.at.unwrap_or(run.started_at);
-        let due = (starts || leaves || next.is_none()).then(|| std::mem::take(&mut self.found)).unwrap_or_default();
+        let is_point = starts || leaves || next.is_none();
+        let due = if is_point { std::mem::take(&mut self.found) } else { Vec::new() };
         if let Some(next) = next {
             self.at = Some(next.at);
             self.found.extend(trigger_of(run, &next.event));

@@ -10,7 +10,7 @@ use lockgate_engine::digest::Digest;
 use lockgate_engine::id::{RunId, SnapshotId};
 use lockgate_engine::run::command::{Caller, Command, CommandKind, Rewind};
 use lockgate_engine::run::{Recovered, Refusal, Run, recover};
-use lockgate_store::{Store, StoreError};
+use lockgate_store::Store;
 use std::collections::BTreeSet;
 use tracing::{Instrument, info};
 
@@ -94,7 +94,7 @@ async fn needed_values(
     let needed: BTreeSet<Digest> = state.referenced_values().into_iter().collect();
     let given: Vec<(Digest, Vec<u8>)> = values.into_iter().filter(|(digest, _)| needed.contains(digest)).collect();
     let elsewhere: Vec<Digest> = needed.into_iter().filter(|digest| !given.iter().any(|(known, _)| known == digest)).collect();
-    let found: Vec<Option<Vec<u8>>> = store.values(&elsewhere).await.map_err(StoreError::from)?;
+    let found: Vec<Option<Vec<u8>>> = store.values(&elsewhere).await?;
     match elsewhere.into_iter().zip(found).find(|(_, bytes)| bytes.is_none()) {
         Some((digest, _)) => Err(LoadError::StoredValueMissing { run: state.id.clone(), digest }.into()),
         None => Ok(given),

@@ -6,7 +6,10 @@ use crate::hold::HoldKind;
 use crate::id::ConflictId;
 use crate::run::team::{Compromise, Conflict, ResolvedBy, TeamEvent, TeamRefusal, TeamRequest, Veto, VoteDraft};
 
-fn team(members: &[(&str, f64, &[(&str, f64)])]) -> Option<Box<Team>> {
+/// Name, weight, and boosts by domain.
+type MemberSpec<'a> = (&'a str, f64, &'a [(&'a str, f64)]);
+
+fn team(members: &[MemberSpec<'_>]) -> Option<Box<Team>> {
     let member = |weight: f64, domains: &[(&str, f64)]| TeamMember {
         weight,
         domains: domains.iter().map(|(domain, boost)| ((*domain).to_owned(), *boost)).collect(),

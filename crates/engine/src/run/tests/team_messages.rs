@@ -146,7 +146,7 @@ fn an_unacknowledged_message_enters_the_next_prompt_and_a_successful_attempt_ack
     let mut harness = pair();
     let id = send_as(&mut harness, "plan", draft(MessageKind::Request, Some("bob"))).unwrap();
     finish(&mut harness, "one/plan");
-    assert_eq!(delivered(&harness, "build", 1), [id.clone()]);
+    assert_eq!(delivered(&harness, "build", 1), std::slice::from_ref(&id));
     assert_eq!(harness.run.pending_messages(), [&id], "delivered is not acknowledged");
     finish(&mut harness, "one/build");
     assert!(harness.run.pending_messages().is_empty());
@@ -162,9 +162,9 @@ fn a_message_is_delivered_again_after_a_failed_or_interrupted_attempt() {
     finish(&mut harness, "one/plan");
     harness.fail("one/build");
     harness.wake("build");
-    assert_eq!(delivered(&harness, "build", 2), [id.clone()]);
+    assert_eq!(delivered(&harness, "build", 2), std::slice::from_ref(&id));
     harness.take_over();
-    assert_eq!(delivered(&harness, "build", 3), [id.clone()], "the second attempt was interrupted");
+    assert_eq!(delivered(&harness, "build", 3), std::slice::from_ref(&id), "the second attempt was interrupted");
     finish(&mut harness, "one/build");
     assert!(harness.run.pending_messages().is_empty());
 }
