@@ -202,6 +202,7 @@ impl Project {
                     let recovered = recover_with(&self.runtime, caller.clone(), state, values).await?;
                     self.root.prepare_run(run)?;
                     self.snapshots_start_at(&recovered, candidate);
+                    self.restore_knowledge(&recovered).await;
                     return Ok(RecoveredRun {
                         run: run.to_string(),
                         workflow: recovered.workflow.name.clone(),

@@ -114,6 +114,7 @@ impl Project {
         if resume.restart {
             self.restart_phase(&run, caller.clone()).await?;
         }
+        self.restore_knowledge(&read.run).await;
         // The definition must be accepted before the takeover, which already retries failed tasks.
         if let Some(frozen) = &resume.accepted {
             accept_definition(self, &run, &caller, frozen).await?;

@@ -66,6 +66,11 @@ impl KnowledgeDir {
         &self.path
     }
 
+    /// Whether the project has an entry that Lockgate wrote.
+    pub fn contains(&self, id: &KnowledgeId) -> bool {
+        self.path.join(format!("{id}.json")).exists()
+    }
+
     /// Writes an entry, unless it exists; returns whether it was written.
     pub fn add(&self, entry: &KnownEntry) -> io::Result<bool> {
         let path = self.path.join(format!("{}.json", entry.id));

@@ -496,3 +496,77 @@ while [ ! -e voted ]; do sleep 0.05; done
 fn shown(project: &Project, id: &str) -> Value {
     project.json(0, &["snapshots", "show", id, "--run", "@", "--json"])
 }
+
+#[test]
+fn a_run_that_is_cancelled_without_a_driver_stays_cancelled_after_a_recovery() {
+    let project = Project::on_sqlite();
+    project.write("flow.yaml", FLOW);
+    ended(&project.run(&["run", "flow.yaml"]), 3);
+    let run = project.newest();
+    ended(&project.run(&["cancel", &run]), 0);
+    assert_eq!(list(&project).pop().unwrap()["trigger"], "session_end");
+    forget_database(&project);
+    ended(&project.run(&["recover", ".lockgate/runs"]), 0);
+    assert_eq!(project.status(&run)["status"], "cancelled");
+}
+
+#[test]
+fn snapshots_at_another_location_are_removed_with_their_run() {
+    let project = Project::with(FLOW);
+    let settings = project.read(".lockgate/config.yaml");
+    project.write(".lockgate/config.yaml", format!("{settings}\ncheckpoint: {{ storage: {{ location: saved }} }}\n"));
+    ended(&project.run(&["run", "flow.yaml"]), 3);
+    let (run, dir) = (project.newest(), project.path(&format!("saved/{}", project.newest())));
+    assert!(dir.join("index.yaml").is_file());
+    ended(&project.run(&["cancel", &run]), 0);
+    ended(&project.run(&["runs", "rm", &run, "--yes"]), 0);
+    assert!(!dir.exists());
+}
+
+#[test]
+fn snapshots_above_the_size_limit_are_removed_and_that_is_said() {
+    let project = Project::with(
+        "name: big\nphases: [{ id: a, tasks: [{ id: x, run: 'true' }] }, { id: b, tasks: [{ id: y, run: 'true' }] }]\n",
+    );
+    let settings = project.read(".lockgate/config.yaml");
+    let vars: String = (0..900).map(|number| format!("--var\u{1}n{number}={}\u{1}", "x".repeat(900))).collect();
+    project.write(".lockgate/config.yaml", format!("{settings}\ncheckpoint: {{ storage: {{ max_size_mb: 1 }} }}\n"));
+    let mut arguments = vec!["run", "flow.yaml"];
+    arguments.extend(vars.split('\u{1}').filter(|word| !word.is_empty()));
+    let output = project.run(&arguments);
+    ended(&output, 0);
+    assert!(output.stderr.contains("because all together exceed `checkpoint.storage.max_size_mb`"), "{}", output.stderr.len());
+    assert_eq!(list(&project).len(), 1, "the latest is never removed");
+}
+
+#[test]
+fn a_secret_in_a_message_or_an_entry_is_masked() {
+    let say = r#"
+name: say
+secrets: { TOKEN: { env: MY_TOKEN } }
+phases:
+  - id: a
+    tasks:
+      - id: speak
+        secrets: [TOKEN]
+        run: |
+          "$LOCKGATE" message send --type BROADCAST --summary "it is $TOKEN" --payload "{\"key\": \"$TOKEN\"}"
+          "$LOCKGATE" knowledge add --type decision --content "{\"key\": \"$TOKEN\"}" --tag t
+"#;
+    let project = Project::with(say);
+    let output = project.command(&["run", "flow.yaml"]).env("MY_TOKEN", "tok-93fa61c2").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let messages = project.run(&["message", "list", "--json"]);
+    assert!(messages.stdout.contains("***") && !messages.stdout.contains("tok-93fa61c2"), "{messages:?}");
+    assert!(holds_nowhere(&project.path(".lockgate"), "tok-93fa61c2"));
+}
+
+fn holds_nowhere(dir: &std::path::Path, secret: &str) -> bool {
+    fs::read_dir(dir).unwrap().flatten().all(|entry| {
+        let path = entry.path();
+        match path.is_dir() {
+            true => holds_nowhere(&path, secret),
+            false => fs::read(&path).is_ok_and(|bytes| !bytes.windows(secret.len()).any(|part| part == secret.as_bytes())),
+        }
+    })
+}

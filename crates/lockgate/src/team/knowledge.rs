@@ -100,6 +100,16 @@ impl Project {
         }
     }
 
+    /// Writes entries of a run whose files are missing. The run continues without them if that fails.
+    pub(crate) async fn restore_knowledge(&self, run: &Run) {
+        if run.captured_knowledge().is_empty() {
+            return;
+        }
+        if let Err(error) = self.write_captured_knowledge(&run.id).await {
+            tracing::warn!(run = %run.id, %error, "captured knowledge is not written");
+        }
+    }
+
     /// Writes the entries that a run captured and whose files are missing, as after a crash. Returns how many were written.
     pub async fn write_captured_knowledge(&self, run: &RunId) -> Result<usize, Error> {
         let state: Run = load(self.store(), run).await?;

@@ -3,6 +3,7 @@
 use super::{Shared, secrets};
 use crate::agent::AgentSources;
 use crate::config::ConfigError;
+use crate::knowledge::KnowledgeDir;
 use crate::snapshot::{SnapshotDir, SnapshotOptions};
 use lockgate_engine::run::Run;
 use lockgate_engine::run::index::NamedVariants as _;
@@ -32,6 +33,7 @@ pub(super) fn options(shared: &Shared, run: &Run) -> Result<Option<SnapshotOptio
         agents: agent_programs(shared, run),
         environment: secrets::required_variables(&run.workflow, &shared.config),
         masks: shared.masks(),
+        knowledge: KnowledgeDir::of(&shared.root),
     }))
 }
 

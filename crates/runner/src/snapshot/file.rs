@@ -307,3 +307,65 @@ fn limited(source: impl Read, path: &Path) -> Result<Vec<u8>, SnapshotError> {
     }
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Texts that YAML could take for something else, or change.
+    const DIFFICULT: [&str; 22] = [
+        "",
+        " ",
+        "yes",
+        "null",
+        "~",
+        "1e3",
+        "0x10",
+        "1_000",
+        "2026-01-01",
+        "- a",
+        "a: b",
+        "# c",
+        "&a",
+        "*a",
+        "!t",
+        "|",
+        "'\"",
+        "a\n b \n\n",
+        "trailing  \nspace \n",
+        "tab\there",
+        "\u{1}\u{7f}\u{85}\u{2028}\u{feff}",
+        "😀 ä",
+    ];
+
+    #[test]
+    fn every_value_survives_the_text_form() {
+        let long = "word ".repeat(100);
+        let mut content = Map::new();
+        for (index, text) in DIFFICULT.iter().chain([&long.as_str()]).enumerate() {
+            content.insert(format!("v{index}"), json!({ *text: [text, { "in": text }] }));
+        }
+        let numbers = json!([0, -1, u64::MAX, i64::MIN, 0.1, 1e300, -0.5, null, true, false, [], {}]);
+        content.insert("numbers".into(), numbers);
+        assert_eq!(parse(&text(&content), Path::new("CP-a.yaml")).unwrap(), content);
+        let hash = document::content_hash(&content);
+        let json = Value::Object(content).to_string();
+        assert_eq!(document::content_hash(&parse(&json, Path::new("CP-a.json")).unwrap()), hash, "the forms have the same hash");
+    }
+
+    #[test]
+    fn aliases_are_refused() {
+        let bomb = "a: &a [x, x]\nb: [*a, *a]\n";
+        assert!(matches!(parse(bomb, Path::new("CP-a.yaml")), Err(SnapshotError::Damaged { .. })));
+    }
+
+    #[test]
+    fn only_plain_ids_name_files() {
+        assert_eq!(id_of_file(Path::new("x/CP-a-1.yaml.zst")).as_deref(), Some("CP-a-1"));
+        for name in ["CP-a.tmp", "index.yaml", ".CP-a.yaml", "CP-a b.yaml", "CP-ä.yaml"] {
+            assert_eq!(id_of_file(Path::new(name)), None, "{name}");
+        }
+        assert!(!is_safe_id("CP-../x") && !is_safe_id("") && is_safe_id("CP-build-20250114T103000Z-9f"));
+    }
+}

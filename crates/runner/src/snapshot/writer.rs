@@ -7,6 +7,7 @@ use super::dir::{Batch, SnapshotDir};
 use super::follow::{Follower, Point};
 use super::prune;
 use super::{GitState, SnapshotError};
+use crate::knowledge::KnowledgeDir;
 use crate::load::LoadError;
 use crate::secret::Masks;
 use lockgate_engine::digest::Digest;
@@ -50,6 +51,7 @@ pub struct SnapshotOptions {
     /// The environment variables that the run needs.
     pub environment: Vec<String>,
     pub masks: Arc<Masks>,
+    pub knowledge: KnowledgeDir,
 }
 
 /// Why snapshots could not be written.
@@ -175,7 +177,7 @@ impl Writer {
 
 /// Writes a snapshot of a state now, such as one that a person requests.
 pub async fn take_now(store: &dyn Store, run: &Run, due: Due, options: &SnapshotOptions) -> Result<IndexEntry, WriteError> {
-    let prepared = prepare(run, &due, &surroundings(options));
+    let prepared = prepare(run, &due, &surroundings(options), &options.knowledge);
     let written = write(store, options, run, vec![prepared], None).await?;
     written.entries.into_iter().next().ok_or_else(|| WriteError::Io {
         dir: options.dir.path().to_path_buf(),
@@ -218,7 +220,7 @@ impl Job {
             again
                 .follow(&*self.store, &commits, &wants, &mut |run, due| {
                     if kept.contains(&due.seq) {
-                        prepared.push(prepare(run, due, &around));
+                        prepared.push(prepare(run, due, &around, &self.options.knowledge));
                     }
                 })
                 .await?;
@@ -277,7 +279,10 @@ fn surroundings(options: &SnapshotOptions) -> Surroundings {
     around
 }
 
-fn prepare(run: &Run, due: &Due, around: &Surroundings) -> Prepared {
+fn prepare(run: &Run, due: &Due, around: &Surroundings, knowledge: &KnowledgeDir) -> Prepared {
+    let pending = run.pending_captures(|id| knowledge.contains(id));
+    let pending_captures = pending.iter().map(|entry| entry.id.to_string()).collect();
+    let around = &Surroundings { pending_captures, ..around.clone() };
     let bytes = serde_json::to_vec(run).expect("a state always serializes to JSON");
     let mut values = run.referenced_values();
     values.sort_unstable();
