@@ -15,7 +15,7 @@ use lockgate_engine::run::{RewindConsequences, Run, rewind_consequences};
 use lockgate_engine::stored_value::StoredValue;
 use lockgate_runner::driver::{DriveError, SnapshotState, recover_with, rewind};
 use lockgate_runner::load::load;
-use lockgate_runner::snapshot::{Snapshot, SnapshotDir, SnapshotError};
+use lockgate_runner::snapshot::{Snapshot, SnapshotDir, SnapshotError, state_at};
 use lockgate_runner::start::GivenIssue;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -91,8 +91,22 @@ impl Project {
         }
         let verdict = Verdict::check(&engine.prerequisites, self.root.dir());
         let state = SnapshotState { snapshot: snapshot.id.clone(), seq: engine.seq, state: snapshot.state()? };
+        self.compare_with_history(&run, &snapshot, &state).await?;
         let consequences = rewind_consequences(&run, &state.state);
         Ok(PlannedRewind { run, snapshot, verdict, consequences, state })
+    }
+
+    /// Refuses a snapshot that claims something else than the history does, such as an answer that no person gave: whoever can
+    /// write the file can also compute its hash. The events before a recovery are lost and cannot be compared.
+    async fn compare_with_history(&self, run: &Run, snapshot: &Snapshot, claimed: &SnapshotState) -> Result<(), Error> {
+        if claimed.state.recovered != run.recovered {
+            return Ok(());
+        }
+        let known = state_at(self.store(), &run.id, claimed.seq).await?;
+        if known.is_some_and(|known| known.to_bytes() == claimed.state.to_bytes()) {
+            return Ok(());
+        }
+        Err(SnapshotError::NotInHistory { path: snapshot.path.clone(), run: run.id.clone() }.into())
     }
 
     /// Goes back to a snapshot. The history keeps everything; the run is not driven until someone resumes it.

@@ -294,6 +294,10 @@ impl From<SnapshotError> for Error {
                 Code::SnapshotChanged,
                 "restore the file from a copy, or choose another snapshot; a snapshot is not meant to be edited".to_owned(),
             ),
+            SnapshotError::NotInHistory { .. } => (
+                Code::SnapshotChanged,
+                "someone has forged the file; choose another snapshot, and check who can write to the directory".to_owned(),
+            ),
             SnapshotError::Newer { .. } => (Code::NewerFormat, "use the release of Lockgate that wrote it".to_owned()),
             SnapshotError::Older { .. } => (Code::SnapshotDamaged, "use the release of Lockgate that wrote it".to_owned()),
             SnapshotError::NoState { .. } => {

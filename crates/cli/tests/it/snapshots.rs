@@ -570,3 +570,25 @@ fn holds_nowhere(dir: &std::path::Path, secret: &str) -> bool {
         }
     })
 }
+
+/// An agent edits a snapshot and gives it a matching hash.
+#[test]
+fn a_forged_snapshot_is_refused_because_the_history_says_something_else() {
+    let project = waiting();
+    let run = project.newest();
+    let taken = id(&project, "ship", "batch_complete");
+    let text = shown(&project, &taken).to_string();
+    let forged = text.replace("Announce it?", "Nothing to see?");
+    assert_ne!(forged, text);
+    let mut content: serde_json::Map<String, Value> = serde_json::from_str(&forged).unwrap();
+    content.remove("checkpoint_id");
+    let name = format!("{}{}", &taken[..taken.len() - 16], lockgate_engine::snapshot::document::content_hash(&content));
+    content.insert("checkpoint_id".into(), json!(name));
+    fs::write(dir(&project).join(format!("{name}.json")), Value::Object(content).to_string()).unwrap();
+    ended(&project.run(&["snapshots", "show", &name]), 0);
+    let refused = project.run(&["resume", &run, "--from", &name, "--accept-changes"]);
+    assert!(
+        refused.stderr.contains("error[snapshot-changed]") && refused.stderr.contains("does not show the state"),
+        "{refused:?}"
+    );
+}

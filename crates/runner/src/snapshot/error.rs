@@ -25,6 +25,9 @@ pub enum SnapshotError {
     /// The content does not match the hash in its id.
     #[error("{} was changed after it was written: its content has the hash {found}, but its id says {expected}", path.display())]
     HashMismatch { path: PathBuf, expected: String, found: String },
+    /// The database has the history up to the snapshot, and it says something else.
+    #[error("{} does not show the state that run {run} had then", path.display())]
+    NotInHistory { path: PathBuf, run: RunId },
     #[error("{} has format {format}; this release reads format {supported}", path.display())]
     Newer { path: PathBuf, format: u64, supported: u64 },
     #[error("{} has format {format}, which is too old: this release reads format {supported}", path.display())]

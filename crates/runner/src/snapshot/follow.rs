@@ -116,3 +116,21 @@ impl Point {
         kept
     }
 }
+
+/// The state of a run right after the event with this number, according to its history; `None` if the history has no such event.
+pub async fn state_at(store: &dyn Store, id: &RunId, seq: u64) -> Result<Option<Run>, LoadError> {
+    let mut found = None;
+    let mut run: Option<Run> = None;
+    for commit in &store.commits(id, 0, usize::MAX).await? {
+        let mut observe = |run: &Run, _: Option<&Entry>, at: u64| {
+            if at == seq && found.is_none() {
+                found = Some(run.clone());
+            }
+        };
+        match &mut run {
+            Some(run) => drop(load::apply_observed(store, run, commit, &mut observe).await?),
+            None => run = Some(load::first_observed(store, id, commit, &mut observe).await?),
+        }
+    }
+    Ok(found)
+}

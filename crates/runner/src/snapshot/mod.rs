@@ -14,6 +14,7 @@ mod writer;
 pub use dir::{DirLock, Index, Listing, SnapshotDir};
 pub use error::SnapshotError;
 pub use file::{EnginePart, HistoryHead, Prerequisites, Snapshot, text};
+pub use follow::state_at;
 pub use git_state::GitState;
 pub use prune::{prune, retention_plan};
 pub(crate) use writer::Writer;

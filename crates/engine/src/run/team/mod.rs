@@ -22,7 +22,7 @@ use crate::run::event::Event;
 use crate::run::state::Run;
 use serde::{Deserialize, Serialize};
 
-/// What the agents of a run told each other and agreed on. Few runs have it.
+/// The messages, conflicts and knowledge of a run's agents. Few runs have any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TeamState {
     /// In the order in which they were sent.
