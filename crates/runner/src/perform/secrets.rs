@@ -28,13 +28,15 @@ pub(super) struct Unknown {
 }
 
 impl Unknown {
-    /// Those that come from environment variables.
-    pub(super) fn in_environment(mut self) -> Self {
-        self.secrets.retain(|(_, source)| match source {
+    /// Those that come from environment variables, and those that a task received in the variable of their name.
+    pub(super) fn in_environment(self) -> Self {
+        let Self { definition, secrets } = self;
+        let received: Vec<_> = secrets.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let from_environment = secrets.into_iter().filter(|(_, source)| match source {
             None | Some(SecretSource::Env(_)) => true,
             Some(SecretSource::Command(_)) => false,
         });
-        self
+        Self { definition, secrets: from_environment.chain(received).collect() }
     }
 }
 
