@@ -20,7 +20,7 @@ use std::path::Path;
 #[command(after_help = examples(&[
     "lockgate snapshots list",
     "lockgate snapshots create",
-    "lockgate resume --from CP-build-20260114T103000Z-9f3c",
+    "lockgate snapshots show CP-build-20260114T1030",
 ]))]
 pub(super) struct Arguments {
     #[command(subcommand)]

@@ -3,7 +3,7 @@
 use super::*;
 use lockgate_engine::digest::Digest;
 use lockgate_engine::hold::{Action, Choice, HoldKind, Scope};
-use lockgate_engine::id::{DriverId, GateId, RunId, TimerId};
+use lockgate_engine::id::{ConflictId, DriverId, GateId, RunId, TimerId};
 use lockgate_engine::id::{OptionId, SnapshotId, TaskId};
 use lockgate_engine::run::budget::BudgetScope;
 use lockgate_engine::run::command::{Caller, Channel, Create, Credential, Envelope, TerminalRule};
@@ -12,6 +12,7 @@ use lockgate_engine::run::event::{Failure, GapsChecked, OutputFile, RefusedAttem
 use lockgate_engine::run::handover::{CurrentTask, Handover, HandoverKind, HandoverStatus};
 use lockgate_engine::run::pipeline::PipelineEvent;
 use lockgate_engine::run::state::StepStatus;
+use lockgate_engine::run::team::TeamEvent;
 use lockgate_engine::run::{Run, create};
 use lockgate_engine::spec::workflow::GapAction;
 use lockgate_engine::spec::workflow::OnDeadline;
@@ -35,6 +36,7 @@ fn every_event_becomes_its_notification() {
     let (due, timer) = (Timestamp::from_millis(5000), TimerId::new("t"));
     let reason = || "because".to_owned();
     let differences = vec![reason()];
+    let team = TeamEvent::RoundStarted { conflict: ConflictId::new("c"), round: 2 };
     let rewound = Rewound { snapshot: SnapshotId::new("s"), to_seq: 7, state: Digest::of(b"s"), definition: None };
 
     let ended = |step, outcome, agent| Kind::StepEnded { step, attempt: 3, took: None, outcome, agent };
@@ -238,6 +240,7 @@ fn every_event_becomes_its_notification() {
         (Event::AgentChanged { agent: "scribe".into() }, Kind::Note(Note::AgentChanged { agent: "scribe" })),
         (Event::DefinitionAccepted { definition: Digest::of(b"d"), files: Vec::new() }, Kind::Note(Note::DefinitionAccepted)),
         (Event::Rewound(Box::new(rewound.clone())), Kind::Note(Note::Rewound(&rewound))),
+        (Event::Team(Box::new(team.clone())), Kind::Note(Note::Team(&team))),
         (
             Event::PhasesSkipListed { phases: vec![phase.clone()] },
             Kind::Note(Note::PhasesSkipListed { phases: std::slice::from_ref(&phase) }),
